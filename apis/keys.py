@@ -1,0 +1,80 @@
+"""Names that people and programs write on objects: annotations, labels, finalizers, namespaces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "volcano-federation.io"
+
+# --- namespaces ------------------------------------------------------------------------------------------------------
+SYSTEM_NAMESPACE: Final = "federation-system"
+EXECUTION_NAMESPACE_PREFIX: Final = "karmada-es-"
+DEFAULT_QUEUE: Final = "default"
+ROOT_QUEUE: Final = "root"
+DEFAULT_SCHEDULER: Final = "volcano"
+
+# --- the run (protocol.md 1) -----------------------------------------------------------------------------------------
+RUN: Final = f"{GROUP}/run"
+"""Annotation of binding (BindingRun), Work, member Job and pods (RunRecord), JSON."""
+WORK_UID: Final = f"{GROUP}/work-uid"
+"""Annotation of the member's Job: UID of the Work it was made from."""
+RUN_NODES: Final = f"{GROUP}/run-nodes"
+"""Annotation of the member's Job under withdrawal: JSON, pod UID to the node that may still run it (protocol.md 2, A4)."""
+RUN_FINALIZER: Final = f"{GROUP}/run"
+"""Finalizer of the member's Job: the record of its nodes stays until its pods are known to be gone."""
+EPOCH_ENV: Final = "VC_RUN_EPOCH"
+MEMBER_LEASE: Final = "member"
+"""Name of the Lease and of the ClusterCapacity in a member's execution namespace."""
+
+# --- what users may set (design.md 3) --------------------------------------------------------------------------------
+SUSPEND: Final = f"{GROUP}/suspend"
+EXCLUSIVE: Final = f"{GROUP}/exclusive"
+FAILOVER: Final = f"{GROUP}/failover"
+FENCE_AFTER: Final = f"{GROUP}/fence-after"
+START_TIMEOUT: Final = f"{GROUP}/start-timeout"
+MAX_RUN_TIME: Final = f"{GROUP}/max-run-time"
+PROFILE: Final = f"{GROUP}/profile"
+ESTIMATED_DURATION: Final = f"{GROUP}/estimated-duration"
+
+# --- karmada (reference/karmada.md 0.1) ------------------------------------------------------------------------------
+MANAGED_LABEL: Final = "karmada.io/managed"
+WORK_NAMESPACE: Final = "work.karmada.io/namespace"
+WORK_NAME: Final = "work.karmada.io/name"
+BINDING_NAMESPACE: Final = "resourcebinding.karmada.io/namespace"
+BINDING_NAME: Final = "resourcebinding.karmada.io/name"
+BINDING_ID: Final = "resourcebinding.karmada.io/permanent-id"
+WORK_ID: Final = "work.karmada.io/permanent-id"
+POLICY_NAMESPACE: Final = "propagationpolicy.karmada.io/namespace"
+POLICY_NAME: Final = "propagationpolicy.karmada.io/name"
+TEMPLATE_UID: Final = "resourcetemplate.karmada.io/uid"
+BINDING_FINALIZER: Final = "karmada.io/binding-controller"
+WORK_FINALIZER: Final = "karmada.io/execution-controller"
+CLUSTER_FINALIZER: Final = "karmada.io/cluster-controller"
+TAINT_NOT_READY: Final = "cluster.karmada.io/not-ready"
+TAINT_UNREACHABLE: Final = "cluster.karmada.io/unreachable"
+TAINT_UNSCHEDULABLE: Final = "cluster.karmada.io/unschedulable"
+
+# --- volcano (reference/volcano.md 1.7, 3) ---------------------------------------------------------------------------
+JOB_NAME: Final = "volcano.sh/job-name"
+JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
+JOB_VERSION: Final = "volcano.sh/job-version"
+JOB_RETRY_COUNT: Final = "volcano.sh/job-retry-count"
+TASK_SPEC: Final = "volcano.sh/task-spec"
+TASK_INDEX: Final = "volcano.sh/task-index"
+TEMPLATE_ID: Final = "volcano.sh/template-uid"
+QUEUE_NAME: Final = "volcano.sh/queue-name"
+GROUP_NAME: Final = "scheduling.k8s.io/group-name"
+CREATED_BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+CREATED_BY_FLOW: Final = "volcano.sh/createdByJobFlow"
+
+
+def execution_namespace(cluster: str) -> str:
+    """The hub namespace that carries everything exchanged with `cluster`."""
+    return EXECUTION_NAMESPACE_PREFIX + cluster
+
+
+def cluster_of(namespace: str) -> str | None:
+    """The member whose execution namespace this is, or None for any other namespace."""
+    if namespace.startswith(EXECUTION_NAMESPACE_PREFIX):
+        return namespace.removeprefix(EXECUTION_NAMESPACE_PREFIX)
+    return None

@@ -1,0 +1,89 @@
+"""Which kinds exist and where the API server serves them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Kind:
+    """One served kind: its group, version, plural and scope; `group` is empty for the core API."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or the bare version for the core API."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """`plural.group`, as `kubectl` accepts it and CRDs are named; the bare plural for the core API."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, *, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of the collection, of one object, or of its subresource."""
+        parts = ["/apis/" + self.group if self.group else "/api", self.version]
+        if namespace is not None and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(name)
+        if subresource is not None:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+# Kubernetes
+NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+POD = Kind("", "v1", "Pod", "pods")
+EVENT = Kind("", "v1", "Event", "events")
+CONFIGMAP = Kind("", "v1", "ConfigMap", "configmaps")
+SECRET = Kind("", "v1", "Secret", "secrets")
+SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
+LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+ADMISSION_POLICY = Kind(
+    "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+ADMISSION_POLICY_BINDING = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+)
+
+# Volcano
+JOB = Kind("batch.volcano.sh", "v1alpha1", "Job", "jobs")
+CRON_JOB = Kind("batch.volcano.sh", "v1alpha1", "CronJob", "cronjobs")
+JOB_FLOW = Kind("flow.volcano.sh", "v1alpha1", "JobFlow", "jobflows")
+JOB_TEMPLATE = Kind("flow.volcano.sh", "v1alpha1", "JobTemplate", "jobtemplates")
+QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
+POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+COMMAND = Kind("bus.volcano.sh", "v1alpha1", "Command", "commands")
+
+# Karmada
+PROPAGATION_POLICY = Kind("policy.karmada.io", "v1alpha1", "PropagationPolicy", "propagationpolicies")
+CLUSTER_PROPAGATION_POLICY = Kind(
+    "policy.karmada.io", "v1alpha1", "ClusterPropagationPolicy", "clusterpropagationpolicies", namespaced=False
+)
+OVERRIDE_POLICY = Kind("policy.karmada.io", "v1alpha1", "OverridePolicy", "overridepolicies")
+CLUSTER_OVERRIDE_POLICY = Kind(
+    "policy.karmada.io", "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", namespaced=False
+)
+CLUSTER = Kind("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", namespaced=False)
+WORK = Kind("work.karmada.io", "v1alpha1", "Work", "works")
+RESOURCE_BINDING = Kind("work.karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings")
+CLUSTER_RESOURCE_BINDING = Kind(
+    "work.karmada.io", "v1alpha2", "ClusterResourceBinding", "clusterresourcebindings", namespaced=False
+)
+
+# Ours
+CLUSTER_CAPACITY = Kind("volcano-federation.io", "v1alpha1", "ClusterCapacity", "clustercapacities")

@@ -1,0 +1,1 @@
+"""Finished Jobs leave after `ttlSecondsAfterFinished`, counted from the last transition."""

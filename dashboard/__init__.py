@@ -1,0 +1,1 @@
+"""The page. Arrives with a later issue; the place is kept."""

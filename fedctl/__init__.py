@@ -1,0 +1,1 @@
+"""The command: talks to the API like any client, and never runs a planner itself."""

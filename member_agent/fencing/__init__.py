@@ -1,0 +1,1 @@
+"""The fencer: renews the member Lease. Deadlines and pod deletion (A2) come with `Fence`."""

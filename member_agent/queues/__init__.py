@@ -1,0 +1,1 @@
+"""Local queues: the default tree and each queue's status."""
