@@ -1,0 +1,32 @@
+"""The DAG of a flow."""
+
+from __future__ import annotations
+
+from controllers.flows.graph import FlowGraph
+from controllers.flows.lifecycle import FLOW, FlowPhase
+
+
+def test_layers_follow_the_deepest_target() -> None:
+    graph = FlowGraph({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "a"]})
+    assert graph.layers() == [["a"], ["b", "c"], ["d"]]
+
+
+def test_a_step_that_waits_for_itself_is_a_cycle() -> None:
+    assert FlowGraph({"a": ["a"]}).problems()[0].message == "jobflow Flow is not DAG: a -> a"
+
+
+def test_what_lies_beyond_a_failed_step_is_everything_that_waits_for_it() -> None:
+    graph = FlowGraph({"a": [], "b": ["a"], "c": ["b"], "d": []})
+    assert graph.beyond(["a"]) == {"b", "c"}
+
+
+def test_a_thousand_steps_validate() -> None:
+    graph = FlowGraph({f"s{i}": [f"s{i - 100}"] if i >= 100 else [] for i in range(1000)})
+    assert graph.problems() == []
+    assert [len(layer) for layer in graph.layers()] == [100] * 10
+
+
+def test_succeed_and_failed_are_left_only_by_deletion() -> None:
+    assert FLOW.terminal == {FlowPhase.TERMINATING}
+    for phase in (FlowPhase.SUCCEED, FlowPhase.FAILED):
+        assert {target for (source, _), target in FLOW.edges.items() if source is phase} == {FlowPhase.TERMINATING}
