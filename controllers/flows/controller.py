@@ -35,6 +35,9 @@ class FlowController(Generic[J]):
         self._ended: dict[str, dict[str, J]] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._waiting: dict[Key, set[Key]] = {}
+        """Flows that wait for a template, by the template's key."""
+        self._blocked: dict[Key, set[Key]] = {}
+        """Flows that wait for a stranger's Job to free its name, by the Job's key."""
         self._flows.subscribe(self._flow_changed)
         self._templates.subscribe(self._template_changed)
         self._jobs.subscribe(self._job_changed)
@@ -53,11 +56,16 @@ class FlowController(Generic[J]):
         self._queue.add_after(change.key, COALESCE)
 
     def _template_changed(self, change: Change[TemplateView]) -> None:
-        for key in sorted(self._waiting.pop(change.key, ())):
+        self._wake(self._waiting.pop(change.key, set()))
+
+    def _wake(self, flows: set[Key]) -> None:
+        for key in sorted(flows):
             self._queue.add_after(key, COALESCE)
 
     def _job_changed(self, change: Change[J]) -> None:
         job = change.new or change.old
+        if change.new is None:
+            self._wake(self._blocked.pop(change.key, set()))
         if job is None or not job.created_by_flow:
             return
         if change.new is None and job.phase in ENDS:
@@ -87,6 +95,7 @@ class FlowController(Generic[J]):
                 jobs[name] = job
             else:
                 foreign.add(name)
+                self._blocked.setdefault(job_key(job), set()).add((flow.namespace, flow.name))
         return FlowSnapshot(
             flow=flow,
             jobs=jobs,
@@ -103,3 +112,8 @@ class FlowController(Generic[J]):
                 yield step.name
             else:
                 self._waiting.setdefault(key, set()).add((flow.namespace, flow.name))
+
+
+def job_key(job: FlowJob) -> Key:
+    """Namespace and name."""
+    return (job.namespace, job.name)
