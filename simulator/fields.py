@@ -25,6 +25,7 @@ _IDENTITY = frozenset(
     {
         ("apiVersion",),
         ("kind",),
+        ("metadata",),
         *(
             ("metadata", name)
             for name in (
@@ -78,7 +79,7 @@ def leaves(doc: Mapping[str, Any], keys_of: ListKeys) -> Leaves:
     """All leaves of a document but its identity."""
     found: Leaves = {}
     _walk(doc, (), (), keys_of, found)
-    return {path: value for path, value in found.items() if path[:2] not in _IDENTITY and path[:1] not in _IDENTITY}
+    return {path: value for path, value in found.items() if path[:2] not in _IDENTITY and path not in _IDENTITY}
 
 
 def _walk(value: Any, path: Path, names: Path, keys_of: ListKeys, found: Leaves) -> None:
