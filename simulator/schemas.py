@@ -33,7 +33,16 @@ class Traits:
 
 
 _WITH_STATUS = frozenset({kinds.POD, kinds.NODE, kinds.NAMESPACE, kinds.CRD})
-_NO_STATUS = frozenset({kinds.POD_GROUP, kinds.JOB_TEMPLATE, kinds.COMMAND})
+_NO_STATUS = frozenset(
+    {
+        kinds.POD_GROUP,
+        kinds.COMMAND,
+        kinds.PROPAGATION_POLICY,
+        kinds.CLUSTER_PROPAGATION_POLICY,
+        kinds.OVERRIDE_POLICY,
+        kinds.CLUSTER_OVERRIDE_POLICY,
+    }
+)
 
 
 @cache
@@ -223,6 +232,9 @@ def _node(doc: Doc, old: Doc | None) -> list[FieldCause]:
         taints = spec.setdefault("taints", [])
         if NOT_READY_TAINT not in taints:
             taints.append(dict(NOT_READY_TAINT))
+    status = doc.get("status") or {}
+    if "capacity" in status:
+        status.setdefault("allocatable", dict(status["capacity"]))
     return []
 
 

@@ -20,7 +20,7 @@ from machinery import errors
 from machinery.clock import Chance, Clock, Ids, stamp
 from machinery.errors import FieldCause
 from machinery.port import Preconditions, Propagation
-from simulator import fields, schemas
+from simulator import fields, rules, schemas, structural
 from simulator.collector import Collector
 from simulator.store import Change, Collection, Doc, Stored, seal
 
@@ -44,8 +44,11 @@ class ApiServer:
         self.chance = chance
         self.name = name
         self.version = start_version
-        self.validators: dict[Kind, list[schemas.Validator]] = {kind: [check] for kind, check in schemas.BUILTIN.items()}
-        self.list_keys: dict[Kind, fields.ListKeys] = {}
+        self.validators: dict[Kind, list[schemas.Validator]] = {}
+        for table in (schemas.BUILTIN, structural.validators(), rules.RULES):
+            for kind, check in table.items():
+                self.validators.setdefault(kind, []).append(check)
+        self.list_keys: dict[Kind, fields.ListKeys] = {**structural.list_keys()}
         self.access: Callable[[Doc], bool] = lambda review: True
         """Answers SubjectAccessReviews, given their spec."""
         self.listeners: list[Callable[[Change], None]] = []
@@ -111,7 +114,7 @@ class ApiServer:
         metadata["creationTimestamp"] = stamp(self.clock.now())
         if strategy.generation:
             metadata["generation"] = 1
-        if strategy.status:
+        if strategy.status and kind != kinds.NODE:  # kubelets register with their status
             doc.pop("status", None)
         self._validate(kind, doc, None)
         stored = seal(kind, doc, version=self.version if dry_run else self.version + 1, owned=owned)
@@ -144,9 +147,11 @@ class ApiServer:
                 break
         return name
 
-    def _check_type(self, kind: Kind, doc: Doc) -> None:
+    def _check_type(self, kind: Kind, doc: Doc, *, required: bool = False) -> None:
         if not isinstance(doc, dict):
             self._bad("the body is not an object")
+        if (required or schemas.traits(kind).custom) and not (doc.get("apiVersion") and doc.get("kind")):
+            self._bad(f"the object provided is unrecognized (must be of type {kind.kind}): Object 'Kind' is missing")
         version, name = doc.get("apiVersion", kind.api_version), doc.get("kind", kind.kind)
         if (version, name) != (kind.api_version, kind.kind):
             self._bad(f"the object provided is {version} {name}, expected {kind.api_version} {kind.kind}")
@@ -167,6 +172,8 @@ class ApiServer:
     def _validate(self, kind: Kind, doc: Doc, old: Doc | None) -> None:
         causes = schemas.check_metadata(kind, doc["metadata"])
         for check in self.validators.get(kind, ()):
+            if causes:
+                break
             causes += check(doc, old)
         if causes:
             self._invalid(kind, doc["metadata"]["name"], causes)
@@ -291,7 +298,7 @@ class ApiServer:
 
     def keys_of(self, kind: Kind) -> fields.ListKeys:
         """Which lists of this kind have map keys."""
-        return self.list_keys.get(kind, fields.builtin_keys)
+        return self.list_keys.get(kind, fields.metadata_keys if schemas.traits(kind).custom else fields.builtin_keys)
 
     # --- applying ----------------------------------------------------------------------------------------------------
 
@@ -309,7 +316,7 @@ class ApiServer:
         """Server-side apply; creates what is not there."""
         if not manager:
             self._bad("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch")
-        self._check_type(kind, applied)
+        self._check_type(kind, applied, required=True)
         applied.setdefault("metadata", {}).setdefault("name", name)
         writer = (manager, "Apply", subresource or "")
         keys_of = self.keys_of(kind)

@@ -116,12 +116,12 @@ async def test_conditions_are_kept_apart_by_type(story: Story) -> None:
 
 
 async def test_applying_status_leaves_the_spec(story: Story) -> None:
-    await apply(story, kinds.JOB, "a", spec=job_spec(maxRetry=3))
+    await apply(story, kinds.JOB, "a", spec=job_spec(priorityClassName="a"))
     after = await apply(story, kinds.JOB, "a", manager="two", subresource="status", status={"running": 2})
     assert after["status"]["running"] == 2
-    assert after["spec"]["maxRetry"] == 3
-    again = await apply(story, kinds.JOB, "a", spec=job_spec(maxRetry=4))
-    assert (again["spec"]["maxRetry"], again["status"]["running"]) == (4, 2)
+    assert after["spec"]["priorityClassName"] == "a"
+    again = await apply(story, kinds.JOB, "a", spec=job_spec(priorityClassName="b"))
+    assert (again["spec"]["priorityClassName"], again["status"]["running"]) == ("b", 2)
 
 
 async def test_apply_needs_a_manager(story: Story) -> None:

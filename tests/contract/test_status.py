@@ -19,43 +19,43 @@ async def test_status_given_at_creation_is_dropped(story: Story) -> None:
 
 async def test_a_put_changes_everything_but_status(story: Story) -> None:
     made = await story.create(JOB, "a", spec=job_spec())
-    after = await story.put(JOB, {**made, "spec": job_spec(maxRetry=5), "status": {"running": 7}})
-    assert after["spec"]["maxRetry"] == 5
+    after = await story.put(JOB, {**made, "spec": job_spec(priorityClassName="b"), "status": {"running": 7}})
+    assert after["spec"]["priorityClassName"] == "b"
     assert after.get("status", {}).get("running") is None
 
 
 async def test_a_status_put_changes_status_alone(story: Story) -> None:
-    made = await story.create(JOB, "a", spec=job_spec(maxRetry=3))
-    wanted = {**made, "spec": job_spec(maxRetry=9), "status": {"running": 7}}
+    made = await story.create(JOB, "a", spec=job_spec(priorityClassName="a"))
+    wanted = {**made, "spec": job_spec(priorityClassName="c"), "status": {"running": 7}}
     wanted["metadata"] = {**made["metadata"], "labels": {"l": "v"}}
     after = await story.put(JOB, wanted, subresource="status")
     assert after["status"]["running"] == 7
-    assert after["spec"]["maxRetry"] == 3
+    assert after["spec"]["priorityClassName"] == "a"
     assert "labels" not in after["metadata"]
 
 
 async def test_a_status_put_with_an_old_version_conflicts(story: Story) -> None:
     made = await story.create(JOB, "a", spec=job_spec())
-    await story.put(JOB, {**made, "spec": job_spec(maxRetry=5)})
+    await story.put(JOB, {**made, "spec": job_spec(priorityClassName="b")})
     with pytest.raises(errors.Conflict):
         await story.put(JOB, {**made, "status": {"running": 1}}, subresource="status")
 
 
 async def test_a_merge_patch_of_status_leaves_the_spec(story: Story) -> None:
-    await story.create(JOB, "a", spec=job_spec(maxRetry=3))
-    patch = {"spec": {"maxRetry": 9}, "status": {"running": 2}}
+    await story.create(JOB, "a", spec=job_spec(priorityClassName="a"))
+    patch = {"spec": {"priorityClassName": "c"}, "status": {"running": 2}}
     after = read(await story.port.patch(JOB, "a", patch, type=PatchType.MERGE, namespace=story.namespace, subresource="status"))
-    assert (after["spec"]["maxRetry"], after["status"]["running"]) == (3, 2)
+    assert (after["spec"]["priorityClassName"], after["status"]["running"]) == ("a", 2)
 
 
 async def test_generation_counts_changes_of_the_spec(story: Story) -> None:
-    made = await story.create(JOB, "a", spec=job_spec(maxRetry=3))
+    made = await story.create(JOB, "a", spec=job_spec(priorityClassName="a"))
     assert made["metadata"]["generation"] == 1
     labelled = await story.put(JOB, {**made, "metadata": {**made["metadata"], "labels": {"l": "v"}}})
     assert labelled["metadata"]["generation"] == 1
     reported = await story.put(JOB, {**labelled, "status": {"running": 1}}, subresource="status")
     assert reported["metadata"]["generation"] == 1
-    changed = await story.put(JOB, {**reported, "spec": job_spec(maxRetry=5)})
+    changed = await story.put(JOB, {**reported, "spec": job_spec(priorityClassName="b")})
     assert changed["metadata"]["generation"] == 2
     assert changed["status"]["running"] == 1
 
