@@ -1,0 +1,39 @@
+"""The rules of a JobFlow (reference/volcano.md 3)."""
+
+from __future__ import annotations
+
+from apis.flow import JobFlow
+from controllers.admission.problems import Problem, among, first_cycle
+
+RETAIN_POLICIES = ("retain", "delete")
+
+
+def validate_flow(flow: JobFlow) -> list[Problem]:
+    """Everything that keeps a JobFlow from being run; empty when nothing does.
+
+    A step that is named twice counts once, with the targets of both, as upstream has it.
+    """
+    steps = flow.spec.flows or []
+    names = {step.name for step in steps}
+    found = among(RETAIN_POLICIES, flow.spec.job_retain_policy, field="spec.jobRetainPolicy")
+    waits: dict[str, list[str]] = {}
+    first: dict[str, int] = {}
+    for index, step in enumerate(steps):
+        targets = (step.depends_on.targets if step.depends_on else None) or []
+        first.setdefault(step.name, index)
+        waits.setdefault(step.name, []).extend(target for target in targets if target in names)
+        if not step.name:
+            found.append(Problem(f"spec.flows[{index}].name", "should be at least 1 chars long"))
+        found += [
+            Problem(
+                f"spec.flows[{index}].dependsOn.targets[{place}]",
+                f"step {step.name!r} waits for {target!r}: vertex is not defined",
+            )
+            for place, target in enumerate(targets)
+            if target not in names
+        ]
+    cycle = first_cycle(waits)
+    if cycle is not None:
+        field = f"spec.flows[{first[cycle[0]]}].dependsOn.targets"
+        found.append(Problem(field, f"jobflow Flow is not DAG: {' waits for '.join(cycle)}"))
+    return found
