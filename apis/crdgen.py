@@ -9,6 +9,7 @@ keywords of `apis.schema` put in place.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -157,7 +158,8 @@ def _joined(target: Schema, own: Schema) -> Schema:
     return joined
 
 
-def rendered() -> dict[str, str]:
+@functools.cache
+def rendered() -> Mapping[str, str]:
     """File name to content, for every kind."""
     return {
         f"{served.kind.group}_{served.kind.plural}.yaml": HEADER
