@@ -165,7 +165,7 @@ class PodRun:
         backoff = BACKOFF_FIRST
         while not self.stopping:
             await self.node.powered.wait()
-            if self.stopping:
+            if self._is_stopping():  # meanwhile
                 break
             self._begin(container)
             code = await self._until([container], container.outcome.seconds)
@@ -203,6 +203,9 @@ class PodRun:
         self._dirty.set()
 
     # --- stopping ----------------------------------------------------------------------------------------------------
+
+    def _is_stopping(self) -> bool:
+        return self.stopping
 
     def stop(self, *, grace: float) -> None:
         """SIGTERM now, SIGKILL after the grace."""
