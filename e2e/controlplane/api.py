@@ -5,6 +5,7 @@ It serves the harness (readiness, nodes), tests that must not trust our own port
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 import tempfile
@@ -66,6 +67,8 @@ class Api:
     ) -> None:
         if self._session is not None:
             await self._session.close()
+            # TLS connections are let go in the next turns of the loop, which may be its last.
+            await asyncio.sleep(0.01)
 
     @property
     def session(self) -> aiohttp.ClientSession:

@@ -205,7 +205,8 @@ class Processes:
             send([record], signum=signum)
             kill(wait_gone([record], timeout=timeout))
         (self._records / f"{name}.json").unlink(missing_ok=True)
-        self._reap()
+        if (handle := self._handles.pop(name, None)) is not None:
+            handle.wait(timeout)  # unshare and nsenter end with their child
 
     def close(self) -> None:
         """Forgets handles of ended processes; those still running are left to their records."""

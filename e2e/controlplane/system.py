@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -202,3 +203,18 @@ def choose(environment: Mapping[str, str] | None = None, *, report: Report = pri
         fcntl.flock(lock, fcntl.LOCK_EX)
         ensure_packages(report=report)
     return decide(wanted, probes=probes(), debian_root=is_debian() and os.geteuid() == 0)
+
+
+def main() -> int:
+    """Installs what can be installed and says which nodes tests will use; status 1 when real ones should work and do not."""
+    try:
+        choice = choose(report=lambda line: print(line, flush=True))
+    except (WrongMachine, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"nodes: {choice.source} ({choice.why})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
