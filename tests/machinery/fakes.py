@@ -87,7 +87,7 @@ class FakePort:
     def fail(self, verb: str, *errors: ApiError | None, after: bool = False) -> None:
         self.failures[verb] += [(error, after) for error in errors]
 
-    def put(self, kind: Kind, name: str, *, namespace: str = "", uid: str = "", silent: bool = False, **fields: Any) -> None:
+    def put(self, kind: Kind, name: str, /, *, namespace: str = "", uid: str = "", silent: bool = False, **fields: Any) -> None:
         """Write an object as some other client would."""
         key = (kind.name, namespace, name)
         known = self.objects.get(key)

@@ -1,0 +1,119 @@
+"""Prometheus metrics of the plumbing, in a registry that the program owns.
+
+One `Metrics` per program; its parts answer the protocols that queue, runner, informers and metered port declare, so that none
+of these knows Prometheus. Label values come from code (kinds, verbs, worker names), never from objects, so that series stay
+few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+PREFIX = "volcano_federation"
+
+FAST = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Buckets in seconds for requests and reconciliations: an API server answers in milliseconds, ten seconds is the time-out."""
+
+WAITING = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0)
+"""Buckets in seconds for waiting in a queue."""
+
+
+class Metrics:
+    """All metrics of the plumbing, registered in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self._requests = Counter(
+            f"{PREFIX}_api_requests", "Requests to API servers.", ["server", "verb", "kind", "outcome"], registry=registry
+        )
+        self._request_seconds = Histogram(
+            f"{PREFIX}_api_request_seconds",
+            "Duration of requests to API servers, watches apart.",
+            ["server", "verb"],
+            registry=registry,
+            buckets=FAST,
+        )
+        self._depth = Gauge(f"{PREFIX}_workqueue_depth", "Keys ready for a worker.", ["queue"], registry=registry)
+        self._waited = Histogram(
+            f"{PREFIX}_workqueue_wait_seconds",
+            "Time a key was ready before a worker took it.",
+            ["queue"],
+            registry=registry,
+            buckets=WAITING,
+        )
+        self._retries = Counter(f"{PREFIX}_workqueue_retries", "Keys put back after a failure.", ["queue"], registry=registry)
+        self._reconciled = Counter(
+            f"{PREFIX}_reconciliations", "Reconciliations by outcome.", ["worker", "outcome"], registry=registry
+        )
+        self._reconcile_seconds = Histogram(
+            f"{PREFIX}_reconcile_seconds", "Duration of reconciliations.", ["worker"], registry=registry, buckets=FAST
+        )
+        self._objects = Gauge(
+            f"{PREFIX}_informer_listed_objects", "Objects in the last complete list.", ["server", "kind"], registry=registry
+        )
+        self._events = Counter(f"{PREFIX}_informer_events", "Watch events.", ["server", "kind", "type"], registry=registry)
+        self._failures = Counter(
+            f"{PREFIX}_informer_failures", "Lists and watches that failed.", ["server", "kind", "reason"], registry=registry
+        )
+        self._broken = Counter(
+            f"{PREFIX}_informer_unreadable_objects", "Objects that could not be read.", ["server", "kind"], registry=registry
+        )
+        self._leading = Gauge(f"{PREFIX}_leading", "1 while this process leads, else 0.", ["lease"], registry=registry)
+
+    def queue(self, name: str) -> _Queue:
+        """For `WorkQueue(metrics=…)`."""
+        return _Queue(self, name)
+
+    def server(self, name: str) -> _Server:
+        """For `MeteredPort(metrics=…)` and `Informers(metrics=…)`; `name` is "hub" or "member"."""
+        return _Server(self, name)
+
+    def reconciled(self, name: str, *, seconds: float, outcome: str) -> None:
+        """For `run_workers(metrics=…)`."""
+        self._reconciled.labels(name, outcome).inc()
+        self._reconcile_seconds.labels(name).observe(seconds)
+
+    def leading(self, lease: str, *, leads: bool) -> None:
+        """For `Elector(metrics=…)`."""
+        self._leading.labels(lease).set(1.0 if leads else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    metrics: Metrics
+    name: str
+
+    def queued(self, depth: int) -> None:
+        self.metrics._depth.labels(self.name).set(depth)
+
+    def taken(self, depth: int, waited: float) -> None:
+        self.metrics._depth.labels(self.name).set(depth)
+        self.metrics._waited.labels(self.name).observe(waited)
+
+    def retried(self) -> None:
+        self.metrics._retries.labels(self.name).inc()
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    metrics: Metrics
+    name: str
+
+    def requested(self, verb: str, kind: str, *, outcome: str, seconds: float) -> None:
+        self.metrics._requests.labels(self.name, verb, kind, outcome).inc()
+        if verb != "watch":
+            self.metrics._request_seconds.labels(self.name, verb).observe(seconds)
+
+    def listed(self, kind: str, *, objects: int) -> None:
+        self.metrics._objects.labels(self.name, kind).set(objects)
+
+    def event(self, kind: str, *, type: str) -> None:
+        self.metrics._events.labels(self.name, kind, type).inc()
+
+    def failed(self, kind: str, *, reason: str) -> None:
+        self.metrics._failures.labels(self.name, kind, reason).inc()
+
+    def broken(self, kind: str) -> None:
+        self.metrics._broken.labels(self.name, kind).inc()

@@ -1,0 +1,63 @@
+"""A metered port is the port, counted; metrics land in the registry they were given."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from apis.kinds import CONFIGMAP, POD
+from machinery.errors import NotFound
+from machinery.metering import MeteredPort, Write
+from machinery.metrics import Metrics
+from machinery.port import PatchType
+from machinery.workqueue import WorkQueue
+from tests.machinery.fakes import FakePort, LoopClock
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_every_write_is_kept_and_every_request_counted() -> None:
+    port = MeteredPort(FakePort())
+    await port.create(CONFIGMAP, {"metadata": {"name": "x"}}, namespace="n")
+    await port.create(CONFIGMAP, {"metadata": {"name": "y"}}, namespace="n", dry_run=True)
+    await port.patch(CONFIGMAP, "x", {"a": 1}, type=PatchType.MERGE, namespace="n", subresource="status")
+    await port.bind("p", namespace="n", node="m")
+    await port.delete(CONFIGMAP, "x", namespace="n")
+    with contextlib.suppress(NotFound):
+        await port.get(CONFIGMAP, "x", namespace="n")
+    await port.list(CONFIGMAP)
+    assert port.writes == [
+        Write("create", CONFIGMAP, "n", "x"),
+        Write("patch", CONFIGMAP, "n", "x", "status"),
+        Write("bind", POD, "n", "p", "binding"),
+        Write("delete", CONFIGMAP, "n", "x"),
+    ]
+    assert port.requests["get", "configmaps"] == 1
+    assert port.requests["dry-run", "configmaps"] == 1
+
+
+async def test_metrics_are_in_the_registry_they_were_given() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    port = MeteredPort(FakePort(), metrics=metrics.server("hub"), clock=LoopClock(), keep_writes=False)
+    await port.create(CONFIGMAP, {"metadata": {"name": "x"}}, namespace="n")
+    with contextlib.suppress(NotFound):
+        await port.get(CONFIGMAP, "missing", namespace="n")
+    queue: WorkQueue[str] = WorkQueue(LoopClock(), metrics=metrics.queue("jobs"))
+    queue.add("a")
+    queue.retry(await queue.get())
+    metrics.reconciled("jobs", seconds=0.1, outcome="bug")
+    metrics.leading("hub", leads=True)
+    text = generate_latest(registry).decode()
+    for line in (
+        'volcano_federation_api_requests_total{kind="configmaps",outcome="ok",server="hub",verb="create"} 1.0',
+        'volcano_federation_api_requests_total{kind="configmaps",outcome="NotFound",server="hub",verb="get"} 1.0',
+        'volcano_federation_workqueue_retries_total{queue="jobs"} 1.0',
+        'volcano_federation_workqueue_depth{queue="jobs"} 0.0',
+        'volcano_federation_reconciliations_total{outcome="bug",worker="jobs"} 1.0',
+        'volcano_federation_leading{lease="hub"} 1.0',
+    ):
+        assert line in text
+    assert port.writes == []
