@@ -118,6 +118,8 @@ class Life:
 
     actor: str
     faults: Faults
+    number: int = 1
+    """Which life of the actor this is, from 1."""
     alive: bool = True
     root: asyncio.Task[None] | None = None
 

@@ -43,8 +43,8 @@ class Supervisor:
             await self.clock.sleep(self.restart_delay)
 
     async def _live(self) -> None:
-        life = self.life = Life(self.actor, self.faults)
         self.lives += 1
+        life = self.life = Life(self.actor, self.faults, self.lives)
         life.root = asyncio.create_task(self.start(life), name=f"{self.actor}/{self.lives}")
         try:
             await asyncio.wait({life.root})
