@@ -1,0 +1,202 @@
+"""Wakes for Jobs, bindings and Works, and writes what `telling` answers: the binding first, so that an end is recorded there
+before anybody can see it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from apis import kinds, naming
+from federation.collection.telling import Happening, Telling, happening, tell
+from machinery.clock import Clock, stamp
+from machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
+from machinery.informer import Change, Informer, Informers, Key
+from machinery.port import PatchType, Port
+from machinery.runner import run_workers
+from machinery.workqueue import WorkQueue
+from policies import folding, statuses
+from policies.folding import Folded
+from policies.statuses import JobStatus
+from policies.views import BindingView, JobView, Projections, Stage, WorkView
+
+log = logging.getLogger(__name__)
+
+WORKERS: Final = 16
+
+
+class CollectionController:
+    """Folds status home. `pace` is the least time between two writes of one Job's status, `patience` how long a placement
+    waits for the first pod, so that both are told in one write; seconds."""
+
+    def __init__(
+        self,
+        *,
+        port: Port,
+        informers: Informers,
+        projections: Projections,
+        clock: Clock,
+        pace: float,
+        patience: float,
+    ) -> None:
+        self._port = port
+        self._clock = clock
+        self._pace = pace
+        self._patience = patience
+        self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
+        self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self._works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
+        self._queue: WorkQueue[Key] = WorkQueue(clock)
+        self._works_of: dict[Key, dict[Key, WorkView]] = {}
+        self._ends: dict[tuple[str, int], Folded] = {}
+        self._written: dict[str, float] = {}
+        self._placed: dict[tuple[str, int], float] = {}
+        self._told: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        for informer in (self._jobs.wait_synced(), self._bindings.wait_synced(), self._works.wait_synced()):
+            await informer
+        self._works.subscribe(self._work_changed)
+        self._bindings.subscribe(self._binding_changed)
+        self._jobs.subscribe(self._job_changed)
+        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="collection")
+
+    # --- waking; keys are namespace and name of bindings -------------------------------------------------------------
+
+    def _work_changed(self, change: Change[WorkView]) -> None:
+        view = change.new or change.old
+        if view is None or not view.binding[1]:
+            return
+        works = self._works_of.setdefault(view.binding, {})
+        if change.new is None:
+            works.pop(change.key, None)
+            if not works:
+                del self._works_of[view.binding]
+        else:
+            works[change.key] = change.new
+        self._wake(view.binding, ended=view.phase in statuses.TERMINAL)
+
+    def _binding_changed(self, change: Change[BindingView]) -> None:
+        view = change.new or change.old
+        if view is not None and change.new is None:
+            self._forget(view)
+        self._wake(change.key, ended=False)
+
+    def _job_changed(self, change: Change[JobView]) -> None:
+        if change.new is None and change.old is not None:
+            self._written.pop(change.old.uid, None)
+            self._told.pop(change.old.uid, None)
+        elif change.new is not None and not change.new.ended:
+            self._wake((change.key[0], naming.binding_name(change.key[1])), ended=False)
+
+    def _wake(self, key: Key, *, ended: bool) -> None:
+        """An end goes at once, everything else waits for company. An end is kept in mind: its Work may vanish."""
+        binding = self._bindings.get(*key)
+        if ended and binding is not None and binding.run is not None:
+            folded = folding.fold(binding, self._works_of.get(key, {}).values())
+            if folded.ended:
+                self._ends[(binding.job_uid, binding.run.epoch)] = folded
+        if ended:
+            self._queue.add(key)
+        else:
+            self._queue.add_after(key, self._wait(binding))
+
+    def _wait(self, binding: BindingView | None) -> float:
+        """Seconds until the Job's status may be written again."""
+        last = self._written.get(binding.job_uid) if binding is not None else None
+        due = 0.0 if last is None else last + self._pace - self._clock.boot()
+        return max(due, self._pace / 2)
+
+    def _forget(self, binding: BindingView) -> None:
+        epochs = [each for each in {*self._ends, *self._placed} if each[0] == binding.job_uid]
+        for each in epochs:
+            self._ends.pop(each, None)
+            self._placed.pop(each, None)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    async def _reconcile(self, key: Key) -> float | None:
+        binding = self._bindings.get(*key)
+        if binding is None:
+            return None
+        job = self._jobs.get(binding.namespace, binding.job)
+        epoch = (binding.job_uid, binding.run.epoch if binding.run else 0)
+        works = tuple(work for _, work in sorted(self._works_of.get(key, {}).items()))
+        told = tell(job, binding=binding, works=works, seen_end=self._ends.get(epoch), now=stamp(self._clock.now()))
+        again: float | None = None
+        if told.binding_status is not None:
+            again = self._patience_left(epoch, told)
+            if again is None:
+                await self._write_binding(binding, told.binding_status)
+        if job is not None and told.job_status is not None:
+            wait = 0.0 if told.urgent else self._due(job)
+            if wait > 0:
+                return min(wait, again) if again is not None else wait
+            await self._write_job(job, told.job_status)
+        if job is not None and job.uid == binding.job_uid:
+            await self._tell_event(job, happening(job, binding=binding, status=told.job_status))
+        return again
+
+    def _patience_left(self, epoch: tuple[str, int], told: Telling) -> float | None:
+        """Seconds for which a mere placement is not told yet; None when it is time, or when there is more to tell."""
+        if told.stage is not Stage.SCHEDULED:
+            self._placed.pop(epoch, None)
+            return None
+        left = self._placed.setdefault(epoch, self._clock.boot()) + self._patience - self._clock.boot()
+        return left if left > 0 else None
+
+    def _due(self, job: JobView) -> float:
+        last = self._written.get(job.uid)
+        return 0.0 if last is None else last + self._pace - self._clock.boot()
+
+    async def _write_binding(self, binding: BindingView, status: dict[str, Any]) -> None:
+        await self._patch(kinds.RESOURCE_BINDING, binding.namespace, binding.name, version=binding.version, status=status)
+
+    async def _write_job(self, job: JobView, status: JobStatus) -> None:
+        tree = statuses.plain(status)
+        gone = {name: None for name in statuses.plain(job.status) if name not in tree}
+        await self._patch(kinds.JOB, job.namespace, job.name, version=job.version, status={**gone, **tree})
+        self._written[job.uid] = self._clock.boot()
+
+    async def _patch(self, kind: kinds.Kind, namespace: str, name: str, *, version: str, status: dict[str, Any]) -> None:
+        """Merge into the status at exactly this version; a conflict brings the key back when the newer object arrives, and a
+        back-off in case it has arrived already."""
+        body = {"metadata": {"resourceVersion": version}, "status": status}
+        try:
+            await self._port.patch(kind, name, body, type=PatchType.MERGE, namespace=namespace, subresource="status")
+        except NotFound:
+            log.debug("%s %s/%s is gone, its status goes with it", kind.name, namespace, name)
+        except Conflict as conflict:
+            raise Conflict(f"{namespace}/{name} is newer than what was folded", request=kind.name) from conflict
+
+    async def _tell_event(self, job: JobView, event: Happening | None) -> None:
+        """Best effort, and once: events explain, nothing depends on them."""
+        if event is None or self._told.get(job.uid) == event.name:
+            return
+        self._told[job.uid] = event.name
+        now = stamp(self._clock.now())
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": event.name, "namespace": job.namespace},
+            "involvedObject": {
+                "apiVersion": kinds.JOB.api_version,
+                "kind": kinds.JOB.kind,
+                "namespace": job.namespace,
+                "name": job.name,
+                "uid": job.uid,
+            },
+            "reason": event.reason,
+            "message": event.message,
+            "type": "Warning" if event.warning else "Normal",
+            "source": {"component": "federation-hub"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        try:
+            await self._port.create(kinds.EVENT, body, namespace=job.namespace)
+        except AlreadyExists:
+            return
+        except ApiError as error:
+            log.info("event %s of %s/%s was not written: %s", event.reason, job.namespace, job.name, error)

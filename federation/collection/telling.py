@@ -1,0 +1,139 @@
+"""What is to be written about a Job, given its objects: binding status, Job status, events. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from apis.naming import fnv32a
+from apis.runs import Failover
+from policies import folding, statuses
+from policies.folding import Folded
+from policies.runs import Run, RunState
+from policies.statuses import JobStatus
+from policies.verdicts import Outcome
+from policies.views import FINISHED, STARTED, BindingView, JobView, Stage, WorkView
+
+_STAGE_TEXT: Final = {Stage.SCHEDULED: "Scheduled", Stage.STARTED: "Started", Stage.ENDED: "Ended"}
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Bodies to write, None where nothing is new. `stage` is what the binding's status will tell; `urgent` is an end."""
+
+    stage: Stage = Stage.NOTHING
+    binding_status: dict[str, Any] | None = None
+    job_status: JobStatus | None = None
+    urgent: bool = False
+
+
+def tell(
+    job: JobView | None, *, binding: BindingView | None, works: tuple[WorkView, ...], seen_end: Folded | None, now: str
+) -> Telling:
+    """Compare what is with what the API server says. `seen_end`: an end that was folded before its Works vanished."""
+    if binding is None:
+        return Telling()
+    folded = folding.fold(binding, works)
+    if seen_end is not None and not folded.ended:
+        folded = seen_end
+    stage = _stage(binding, folded)
+    told_epoch, told_stage = binding.stage
+    epoch = binding.run.epoch if binding.run else 0
+    fresh = stage > (told_stage if told_epoch == epoch or told_stage is Stage.ENDED else Stage.NOTHING)
+    status = _job_status(job, binding=binding, folded=folded, works=works, now=now)
+    return Telling(
+        stage=stage,
+        binding_status=_binding_status(binding, folded, stage=stage, epoch=epoch, now=now) if fresh else None,
+        job_status=status,
+        urgent=stage is Stage.ENDED or (status is not None and status.state.phase in statuses.TERMINAL),
+    )
+
+
+def _stage(binding: BindingView, folded: Folded) -> Stage:
+    if folded.ended or binding.ended:
+        return Stage.ENDED
+    if folded.started:
+        return Stage.STARTED
+    granted = binding.run is not None and Run(binding.run).state is RunState.GRANTED
+    return Stage.SCHEDULED if granted else Stage.NOTHING
+
+
+def _job_status(
+    job: JobView | None, *, binding: BindingView, folded: Folded, works: tuple[WorkView, ...], now: str
+) -> JobStatus | None:
+    """The Job's status when it must be written. While the binding is another Job's nothing is known of this one."""
+    if job is None or job.uid != binding.job_uid or job.ended:
+        return None
+    fence = any(work.record is not None and work.record.failover is Failover.FENCE for work in works)
+    wanted = folding.job_status(job, binding=binding, folded=folded, fence=fence, now=now)
+    return None if statuses.digest(wanted) == statuses.digest(job.status) else wanted
+
+
+def _binding_status(binding: BindingView, folded: Folded, *, stage: Stage, epoch: int, now: str) -> dict[str, Any]:
+    """Status of a ResourceBinding (reference/karmada.md 5.1), with our conditions Started and Finished."""
+    applied = bool(folded.items) and all(item.applied for item in folded.items)
+    conditions = [
+        _condition("Scheduled", True, "Success", f"placed on {', '.join(binding.clusters) or 'no cluster'}", now),
+        _condition("FullyApplied", applied, "FullyAppliedSuccess" if applied else "FullyAppliedFailed", "", now),
+        _condition(STARTED, stage >= Stage.STARTED, _STAGE_TEXT[stage], f"epoch {epoch}", now),
+    ]
+    if stage is Stage.ENDED:
+        conditions.append(_condition(FINISHED, True, folded.ended or binding.ended, f"epoch {epoch}", now))
+    items = [
+        {
+            "clusterName": item.cluster,
+            "applied": bool(item.applied),
+            "health": "Healthy" if item.applied else "Unknown",
+            **({"status": _brief(item.status)} if item.status is not None else {}),
+        }
+        for item in folded.items
+    ]
+    return {"conditions": conditions, "aggregatedStatus": items}
+
+
+def _brief(status: JobStatus) -> dict[str, Any]:
+    """State and counts; what tasks did is on the Job."""
+    kept = msgspec.structs.replace(status, conditions=[], controlled_resources=None, task_status_count={})
+    return statuses.plain(kept)
+
+
+def _condition(type: str, status: bool, reason: str, message: str, now: str) -> dict[str, Any]:
+    return {
+        "type": type,
+        "status": "True" if status else "False",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One event about a Job; `name` is the same for the same happening, so that it is told once."""
+
+    name: str
+    reason: str
+    message: str
+    warning: bool
+
+
+def happening(job: JobView, *, binding: BindingView, status: JobStatus | None) -> Happening | None:
+    """The event that goes with what is written now, if any."""
+    if status is not None and status.state.phase in statuses.TERMINAL:
+        failed = status.state.phase != "Completed"
+        return _happening(job, f"Job{status.state.phase}", status.state.message or status.state.reason, warning=failed)
+    decision, run = binding.decision, binding.run
+    if decision is None or run is None:
+        return None
+    if decision.outcome is Outcome.PLACED and run.epoch:
+        return _happening(job, "ScheduleBindingSucceed", f"{decision.message} (epoch {run.epoch})", warning=False)
+    if decision.outcome is Outcome.WAITING:
+        return _happening(job, "ScheduleBindingFailed", f"{decision.reason}: {decision.message}", warning=True)
+    return None
+
+
+def _happening(job: JobView, reason: str, message: str, *, warning: bool) -> Happening:
+    mark = fnv32a(f"{job.uid} {reason} {message}")
+    return Happening(f"{job.name}.{mark:08x}", reason, message[:1024], warning)

@@ -1,0 +1,22 @@
+"""The rules of Job admission once more, on the manifest that is about to be dispatched (design.md 2.1): a webhook that was
+away lets no bad Job through."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from apis.batch import Job
+from controllers.admission.defaults import default_job
+from controllers.admission.jobs import validate_job
+from controllers.admission.problems import of_reading
+from machinery.port import Document
+from policies.views import Problem
+
+
+def problems_of(document: Document) -> list[Problem]:
+    """Everything wrong with a Job, its Queue apart: that is judged with all others in the plan."""
+    try:
+        job = Job.model_validate_json(document)
+    except ValidationError as error:
+        return [Problem(each.field, each.message) for each in of_reading(error)]
+    return [Problem(each.field, each.message) for each in validate_job(default_job(job))]

@@ -1,0 +1,337 @@
+"""The one writer of bindings and Works (protocol.md 2, H1 and H2).
+
+Each item is checked against quorum reads, written with optimistic concurrency, and answered committed or refused; nothing
+is decided here. The binding is written first, always, and a run record is copied from the binding as the API server
+returned it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from apis import keys, kinds, naming, runs
+from apis.runs import BindingRun
+from federation.dispatch import documents
+from federation.dispatch.documents import Tree
+from federation.dispatch.fences import raise_fence
+from federation.dispatch.items import Act, Carry, Decide, Discard, Item, Release, Relied, Sweep, Terms
+from federation.dispatch.snapshot import Key
+from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooLarge
+from machinery.port import Document, Port, Preconditions
+from policies import statuses
+from policies.runs import CreateWork, DeleteWork, Effect, RewriteRecord
+from policies.verdicts import Decision, Outcome
+from policies.views import BindingView, Problem, Projections, WorkView
+
+log = logging.getLogger(__name__)
+
+Validate = Callable[[Document], Sequence[Problem]]
+"""What is wrong with a Job's manifest; empty when it may run."""
+
+AT_ONCE: Final = 0.05
+"""Seconds after which a stale plan is made again: the event that outdated it is on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of an item. `why` is "" when it is committed. Views are as the API server answered."""
+
+    item: Item
+    why: str = ""
+    binding: BindingView | None = None
+    works: tuple[WorkView, ...] = ()
+    problem: Problem | None = None
+
+    @property
+    def committed(self) -> bool:
+        """All of it was written."""
+        return not self.why
+
+
+class Stale(Exception):
+    """What the plan relied on is no longer so; a new look is needed."""
+
+
+class Applier:
+    """Commits items. Remembers creates whose outcome is unknown, because after one an absent Work proves nothing."""
+
+    def __init__(self, port: Port, *, projections: Projections, validate: Validate) -> None:
+        self._port = port
+        self._projections = projections
+        self._validate = validate
+        self._uncertain: set[tuple[str, int, str]] = set()
+
+    async def commit(self, item: Item) -> Result:
+        """Write one item. Errors of the API server are answers here: the case is looked at again."""
+        try:
+            match item:
+                case Decide():
+                    return await self._decide(item)
+                case Carry():
+                    return await self._carry(item)
+                case Sweep():
+                    return await self._sweep(item)
+                case Release():
+                    return await self._release(item)
+                case Discard():
+                    return await self._discard(item)
+        except Stale as stale:
+            return Result(item, why=f"stale: {stale}")
+        except ApiError as error:
+            return Result(item, why=f"{type(error).__name__}: {error}")
+
+    # --- decisions ---------------------------------------------------------------------------------------------------
+
+    async def _decide(self, item: Decide) -> Result:
+        for cluster in item.proofs:
+            await self._prove_absent(item.key, cluster=cluster, job_uid=item.job_uid, epoch=_proof_epoch(item))
+        if item.queue:
+            await self._prove_no_queue(item.queue)
+        job: Tree | None = None
+        problem: Problem | None = None
+        if item.relied is None or any(isinstance(effect, CreateWork) for effect in item.effects):
+            document = await self._job(item.key, uid=item.job_uid)
+            job = documents.parse(document)
+            if item.relied is None or item.run.epoch <= 1:
+                item, problem = self._validated(item, document)
+        binding = self._projections.binding(await self._write_binding(item, job=job))
+        works, why = await self._effects(item.key, binding=binding, effects=item.effects, terms=item.terms, job=job)
+        return Result(item, why=why, binding=binding, works=works, problem=problem)
+
+    def _validated(self, item: Decide, document: Document) -> tuple[Decide, Problem | None]:
+        """The item, or the refusal that stands in its place when the manifest breaks a rule."""
+        problems = list(self._validate(document)) if item.act in (Act.PLACE, Act.WAIT, Act.HOLD) else []
+        if not problems:
+            return item, None
+        first = problems[0]
+        message = "; ".join(f"{each.field}: {each.message}" if each is not first else each.message for each in problems[:5])
+        refused = replace(
+            item,
+            act=Act.REFUSE,
+            run=BindingRun(job=item.job_uid),
+            clusters=(),
+            effects=(),
+            decision=Decision(outcome=Outcome.REFUSED, reason="InvalidSpec", message=message, field=first.field),
+        )
+        return refused, first
+
+    async def _write_binding(self, item: Decide, *, job: Tree | None) -> Document:
+        namespace, name = item.key[0], naming.binding_name(item.key[1])
+        if item.relied is None:
+            if job is None:
+                raise Stale("no Job to make a binding for")
+            body = documents.new_binding(item, job=job, replicas=documents.replicas(job))
+            try:
+                return await self._port.create(kinds.RESOURCE_BINDING, body, namespace=namespace)
+            except AlreadyExists as error:
+                raise Stale(f"binding {namespace}/{name} exists already") from error
+        current = await self._binding(item.key, relied=item.relied)
+        count = documents.replicas(job) if job is not None else _replicas(current)
+        body = documents.decided(current, item=item, replicas=count)
+        try:
+            return await self._port.replace(kinds.RESOURCE_BINDING, name, body, namespace=namespace)
+        except Conflict as error:
+            raise Stale(f"binding {namespace}/{name} was written by somebody else") from error
+
+    async def _carry(self, item: Carry) -> Result:
+        tree = await self._binding(item.key, relied=item.relied)
+        job: Tree | None = None
+        if any(isinstance(effect, CreateWork | RewriteRecord) for effect in item.effects):
+            job = documents.parse(await self._job(item.key, uid=item.job_uid))
+        binding = self._projections.binding(msgspec.json.encode(tree))
+        works, why = await self._effects(item.key, binding=binding, effects=item.effects, terms=item.terms, job=job)
+        return Result(item, why=why, binding=binding, works=works)
+
+    # --- Works -------------------------------------------------------------------------------------------------------
+
+    async def _effects(
+        self, key: Key, *, binding: BindingView, effects: Sequence[Effect], terms: Terms, job: Tree | None
+    ) -> tuple[tuple[WorkView, ...], str]:
+        """Carry out effects of a binding that is written; what fails is carried out again after the next look."""
+        works: list[WorkView] = []
+        why = ""
+        for effect in effects:
+            try:
+                match effect:
+                    case CreateWork(cluster=cluster):
+                        works += await self._create(key, binding=binding, cluster=cluster, terms=terms, job=job)
+                    case RewriteRecord(cluster=cluster):
+                        works += await self._rewrite(key, binding=binding, cluster=cluster, terms=terms, job=job)
+                    case DeleteWork(cluster=cluster):
+                        await self._delete(key, job_uid=binding.job_uid, cluster=cluster)
+            except (Stale, ApiError) as error:
+                why = why or f"{type(effect).__name__} at {effect.cluster}: {error}"
+        return tuple(works), why
+
+    async def _create(self, key: Key, *, binding: BindingView, cluster: str, terms: Terms, job: Tree | None) -> list[WorkView]:
+        if job is None or binding.run is None or cluster not in binding.run.parts:
+            raise Stale(f"nothing to create at {cluster}")
+        record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
+        namespace = keys.execution_namespace(cluster)
+        mark = (record.job, record.epoch, cluster)
+        try:
+            document = await self._port.create(
+                kinds.WORK, documents.work(record, cluster=cluster, job=job), namespace=namespace
+            )
+        except AlreadyExists:
+            self._uncertain.discard(mark)
+            return await self._existing(key, cluster=cluster, record_of=(record.job, record.epoch))
+        except (Invalid, TooLarge):
+            raise
+        except ApiError as error:
+            if error.outcome_unknown:
+                self._uncertain.add(mark)
+            raise
+        self._uncertain.discard(mark)
+        return [self._projections.work(document)]
+
+    async def _existing(self, key: Key, *, cluster: str, record_of: tuple[str, int]) -> list[WorkView]:
+        """The Work that has the name already: ours from before a crash, or another epoch's, which is waited for."""
+        work = self._projections.work(await self._get_work(key, cluster=cluster))
+        if work.record is not None and (work.record.job, work.record.epoch) == record_of:
+            return [work]
+        log.info("%s/%s: its name at %s is still taken by another run; waiting", *key, cluster)
+        return []
+
+    async def _rewrite(self, key: Key, *, binding: BindingView, cluster: str, terms: Terms, job: Tree | None) -> list[WorkView]:
+        if job is None or binding.run is None or cluster not in binding.run.parts:
+            raise Stale(f"nothing to restamp at {cluster}")
+        record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
+        tree = documents.parse(await self._get_work(key, cluster=cluster))
+        annotations = tree["metadata"].setdefault("annotations", {})
+        old = runs.decode_record(annotations.get(keys.RUN, ""), where=f"work of {key[0]}/{key[1]} at {cluster}")
+        if (old.job, old.epoch) != (record.job, record.epoch):
+            raise Stale(f"the Work at {cluster} belongs to another run")
+        annotations[keys.RUN] = runs.encode(record)
+        name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
+        document = await self._port.replace(kinds.WORK, name, tree, namespace=namespace)
+        return [self._projections.work(document)]
+
+    async def _delete(self, key: Key, *, job_uid: str, cluster: str) -> None:
+        """H2: the order to stop. Only a Work of this Job, and only the very one that was read."""
+        try:
+            work = self._projections.work(await self._get_work(key, cluster=cluster))
+        except NotFound:
+            return
+        if work.deleting or (work.record is not None and work.record.job != job_uid):
+            return
+        await self._delete_work(work.namespace, work.name, uid=work.uid)
+
+    async def _delete_work(self, namespace: str, name: str, *, uid: str) -> None:
+        try:
+            await self._port.delete(kinds.WORK, name, namespace=namespace, preconditions=Preconditions(uid=uid))
+        except NotFound:
+            return
+
+    # --- the end of bindings -----------------------------------------------------------------------------------------
+
+    async def _sweep(self, item: Sweep) -> Result:
+        if item.relied is not None:
+            await self._binding(item.key, relied=item.relied)
+        elif await self._exists(kinds.RESOURCE_BINDING, naming.binding_name(item.key[1]), namespace=item.key[0]):
+            raise Stale("there is a binding after all")
+        for namespace, name, uid in item.works:
+            await self._delete_work(namespace, name, uid=uid)
+        return Result(item)
+
+    async def _release(self, item: Release) -> Result:
+        tree = await self._binding(item.key, relied=item.relied)
+        for cluster in item.proofs:
+            await self._prove_absent(item.key, cluster=cluster, job_uid=item.job_uid, epoch=item.epoch)
+        meta = tree["metadata"]
+        meta["finalizers"] = [each for each in meta.get("finalizers") or [] if each != keys.BINDING_FINALIZER]
+        name = naming.binding_name(item.key[1])
+        await self._port.replace(kinds.RESOURCE_BINDING, name, tree, namespace=item.key[0])
+        return Result(item)
+
+    async def _discard(self, item: Discard) -> Result:
+        try:
+            document = await self._port.get(kinds.JOB, item.key[1], namespace=item.key[0])
+        except NotFound:
+            pass
+        else:
+            if self._projections.job(document).uid == item.job_uid:
+                raise Stale("its Job is there after all")
+        name = naming.binding_name(item.key[1])
+        await self._port.delete(
+            kinds.RESOURCE_BINDING, name, namespace=item.key[0], preconditions=Preconditions(uid=item.relied.uid)
+        )
+        return Result(item)
+
+    # --- quorum reads ------------------------------------------------------------------------------------------------
+
+    async def _binding(self, key: Key, *, relied: Relied) -> Tree:
+        """The binding exactly as the plan saw it; Stale otherwise."""
+        name = naming.binding_name(key[1])
+        try:
+            tree = documents.parse(await self._port.get(kinds.RESOURCE_BINDING, name, namespace=key[0]))
+        except NotFound as error:
+            raise Stale(f"binding {key[0]}/{name} is gone") from error
+        meta = tree["metadata"]
+        if (meta.get("uid"), meta.get("resourceVersion")) != (relied.uid, relied.version):
+            raise Stale(f"binding {key[0]}/{name} changed")
+        return tree
+
+    async def _job(self, key: Key, *, uid: str) -> Document:
+        try:
+            document = await self._port.get(kinds.JOB, key[1], namespace=key[0])
+        except NotFound as error:
+            raise Stale("the Job is gone") from error
+        job = self._projections.job(document)
+        if job.uid != uid or job.deleting or job.phase in statuses.TERMINAL:
+            raise Stale("the Job was replaced, is being deleted or has ended")
+        return document
+
+    async def _get_work(self, key: Key, *, cluster: str) -> Document:
+        name = naming.work_name(key[1], namespace=key[0])
+        return await self._port.get(kinds.WORK, name, namespace=keys.execution_namespace(cluster))
+
+    async def _exists(self, kind: kinds.Kind, name: str, *, namespace: str | None = None) -> bool:
+        try:
+            await self._port.get(kind, name, namespace=namespace)
+        except NotFound:
+            return False
+        return True
+
+    async def _prove_no_queue(self, name: str) -> None:
+        if await self._exists(kinds.QUEUE, name):
+            raise Stale(f"queue {name} exists after all")
+
+    async def _prove_absent(self, key: Key, *, cluster: str, job_uid: str, epoch: int) -> None:
+        """The Work of this epoch is absent, now and for ever; Stale when it is there.
+
+        After a create whose outcome is unknown it may still arrive. The fence number is raised then: what arrives later is
+        stale and starts nothing.
+        """
+        if await self._present(key, cluster=cluster, job_uid=job_uid, epoch=epoch):
+            raise Stale(f"the Work at {cluster} is still there")
+        mark = (job_uid, epoch, cluster)
+        if mark not in self._uncertain:
+            return
+        await raise_fence(self._port, cluster=cluster)
+        if await self._present(key, cluster=cluster, job_uid=job_uid, epoch=epoch):
+            raise Stale(f"the Work at {cluster} arrived late")
+        self._uncertain.discard(mark)
+
+    async def _present(self, key: Key, *, cluster: str, job_uid: str, epoch: int) -> bool:
+        try:
+            work = self._projections.work(await self._get_work(key, cluster=cluster))
+        except NotFound:
+            return False
+        return work.record is None or (work.record.job, work.record.epoch) == (job_uid, epoch)
+
+
+def _proof_epoch(item: Decide) -> int:
+    """The epoch that must be gone: the one before, where the same write grants the next."""
+    granted = any(isinstance(effect, CreateWork) for effect in item.effects)
+    return item.run.epoch - 1 if granted and item.act is Act.PLACE else item.run.epoch
+
+
+def _replicas(binding: Tree) -> int:
+    clusters = binding.get("spec", {}).get("clusters") or [{}]
+    return int(clusters[0].get("replicas") or 0)

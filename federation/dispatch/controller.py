@@ -1,0 +1,289 @@
+"""Wakes the planner for the Jobs that an event concerns, in coalesced rounds, and hands its plans to the applier."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from apis import kinds, naming
+from federation.dispatch.applier import AT_ONCE, Applier, Result, Validate
+from federation.dispatch.items import Act, Decide, Item
+from federation.dispatch.observing import waited
+from federation.dispatch.planner import plan
+from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
+from federation.dispatch.stores import Stores
+from machinery.clock import Clock
+from machinery.errors import NotFound
+from machinery.informer import Change, Informer, Informers
+from machinery.port import Port, Preconditions
+from machinery.runner import run_workers
+from machinery.workqueue import WorkQueue
+from policies.capacities import CapacityView
+from policies.members import CommandView, LeaseView, project_command
+from policies.statuses import TERMINAL
+from policies.verdicts import Outcome
+from policies.views import BindingView, JobView, Projections, WorkView
+
+log = logging.getLogger(__name__)
+
+COALESCE: Final = 0.02
+"""Seconds that an event waits for company before a round."""
+
+RETRY: Final = 1.0
+"""Seconds after which an item that the API server did not take is looked at again."""
+
+WRITERS: Final = 32
+"""Cases committed at the same time."""
+
+ROUND: Final = "round"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much one round takes on; a round is meant to stay within a second."""
+
+    cases: int = 1000
+    coalesce: float = COALESCE
+
+
+class DispatchController:
+    """Jobs become bindings and Works. Runs only in the leader, after H0."""
+
+    def __init__(
+        self,
+        *,
+        port: Port,
+        informers: Informers,
+        projections: Projections,
+        rules: Rules,
+        clock: Clock,
+        validate: Validate,
+        pace: Pace = Pace(),
+    ) -> None:
+        self._port = port
+        self._rules = rules
+        self._clock = clock
+        self._pace = pace
+        self._stores = Stores(informers, projections=projections)
+        self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
+        self._applier = Applier(port, projections=projections, validate=validate)
+        self._dirty: set[Key] = set()
+        self._waiting: set[Key] = set()
+        self._later: WorkQueue[Key] = WorkQueue(clock)
+        self._rounds: WorkQueue[str] = WorkQueue(clock)
+        self._orders: WorkQueue[Key] = WorkQueue(clock)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        stores = self._stores
+        await stores.wait_synced()
+        await self._commands.wait_synced()
+        stores.jobs.subscribe(self._job_changed)
+        stores.bindings.subscribe(self._binding_changed)
+        stores.works.subscribe(self._work_changed)
+        for informer in stores.reconsidering:
+            informer.subscribe(self._reconsider)
+        self._commands.subscribe(self._command_changed)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(run_workers(self._rounds, self._round, workers=1, name="dispatch"))
+            group.create_task(run_workers(self._orders, self._take_command, workers=4, name="commands"))
+            group.create_task(run_workers(self._later, self._due, workers=1, name="dispatch-later"))
+
+    # --- waking ------------------------------------------------------------------------------------------------------
+
+    def _touch(self, key: Key | None) -> None:
+        if key is not None:
+            self._dirty.add(key)
+            self._rounds.add_after(ROUND, self._pace.coalesce)
+
+    async def _due(self, key: Key) -> None:
+        self._touch(key)
+
+    def _job_changed(self, change: Change[JobView]) -> None:
+        old, new = change.old, change.new
+        if new is None:
+            self._stores.told.pop(change.key, None)
+        if new is not None and old is not None and _same_to_us(old, new):
+            return  # only its status changed, which the hub itself wrote
+        self._touch(change.key)
+
+    def _binding_changed(self, change: Change[BindingView]) -> None:
+        key = self._stores.saw_binding(change)
+        freed = change.new is None or (bool(change.new.ended) and not (change.old and change.old.ended))
+        if freed:
+            self._wake_waiting()
+        self._touch(key)
+
+    def _work_changed(self, change: Change[WorkView]) -> None:
+        key = self._stores.saw_work(change)
+        new, old = change.new, change.old
+        if new is not None and new.phase in TERMINAL and not (old and old.phase in TERMINAL) and new.record is not None:
+            self._stores.ledger.ended(new.record.job)
+            self._wake_waiting()
+        self._touch(key)
+
+    def _reconsider(self, change: Change[Any]) -> None:
+        old, new = change.old, change.new
+        if old is not None and new is not None and _same_but_version(old, new):
+            return
+        self._wake_waiting()
+        if isinstance(new, LeaseView):
+            self._touch_cluster(new.cluster)
+
+    def _touch_cluster(self, cluster: str) -> None:
+        """A raised fence number concerns every part that has not started there."""
+        for binding in self._stores.bindings.values():
+            if cluster in binding.clusters and not binding.ended:
+                self._touch((binding.namespace, binding.job))
+
+    def _wake_waiting(self) -> None:
+        self._dirty |= self._waiting
+        if self._waiting:
+            self._rounds.add_after(ROUND, self._pace.coalesce)
+
+    # --- Commands ----------------------------------------------------------------------------------------------------
+
+    def _command_changed(self, change: Change[CommandView]) -> None:
+        command = change.new
+        if command is not None and command.target[0] == kinds.JOB.kind:
+            self._orders.add(change.key)
+
+    async def _take_command(self, key: Key) -> None:
+        """Delete it first, then do it: a Command is carried out at most once (reference/volcano.md 1.6)."""
+        command = self._commands.get(*key)
+        if command is None:
+            return
+        try:
+            await self._port.delete(
+                kinds.COMMAND, command.name, namespace=command.namespace, preconditions=Preconditions(uid=command.uid)
+            )
+        except NotFound:
+            return
+        if command.action not in Order.__members__.values():
+            log.warning("Command %s/%s: action %s is not carried out here yet", *key, command.action)
+            return
+        target = (command.namespace, command.target[1])
+        self._stores.orders[target] = (command.target[2], Order(command.action))
+        self._touch(target)
+
+    # --- rounds ------------------------------------------------------------------------------------------------------
+
+    async def _round(self, _: str) -> float | None:
+        """Plan for the dirty cases and commit; a case whose item was refused is looked at again."""
+        keys = sorted(self._dirty)[: self._pace.cases]
+        self._dirty -= set(keys)
+        try:
+            snapshot = self._stores.snapshot(keys, now=self._clock.boot())
+            made = plan(snapshot, now=self._clock.now(), rules=self._rules)
+            results = await self._commit(made.items)
+        except BaseException:
+            self._dirty |= set(keys)
+            raise
+        self._after(snapshot, results)
+        self._dirty |= set(made.rest)
+        return self._pace.coalesce if self._dirty else None
+
+    async def _commit(self, items: Sequence[Item]) -> list[Result]:
+        """Items of one case in order, cases side by side."""
+        gate = asyncio.Semaphore(WRITERS)
+        by_case: dict[Key, list[Item]] = {}
+        for item in items:
+            by_case.setdefault(item.key, []).append(item)
+        results: list[Result] = []
+
+        async def one(group: Sequence[Item]) -> None:
+            async with gate:
+                for item in group:
+                    result = await self._applier.commit(item)
+                    self._learn(result)
+                    results.append(result)
+
+        async with asyncio.TaskGroup() as tasks:
+            for group in by_case.values():
+                tasks.create_task(one(group))
+        return results
+
+    def _learn(self, result: Result) -> None:
+        """Charge what was written at once; the watch brings it a moment later."""
+        stores, item = self._stores, result.item
+        if result.binding is not None:
+            stores.recent_bindings.note(result.binding)
+            stores.ledger.saw_binding(result.binding, job=stores.jobs.get(*item.key))
+        for work in result.works:
+            stores.ledger.saw_work(work)
+        if isinstance(item, Decide) and result.binding is not None and item.decision is not None:
+            stores.told[item.key] = self._clock.boot()
+        if isinstance(item, Decide) and item.act is Act.STOP and result.binding is not None:
+            self._note_time_outs(item)
+
+    def _note_time_outs(self, item: Decide) -> None:
+        before = self._stores.bindings.get(item.key[0], naming.binding_name(item.key[1]))
+        known = before.run.start_timeouts if before is not None and before.run is not None else {}
+        for cluster, count in sorted(item.run.start_timeouts.items()):
+            if count > known.get(cluster, 0):
+                self._stores.timed_out(cluster, now=self._clock.boot())
+
+    def _after(self, snapshot: Snapshot, results: Iterable[Result]) -> None:
+        refused = {result.item.key: result for result in results if not result.committed}
+        for key, result in sorted(refused.items()):
+            log.info("%s/%s: %s not committed: %s", *key, type(result.item).__name__, result.why)
+            self._later.add_after(key, AT_ONCE if result.why.startswith("stale") else RETRY)
+        for case in snapshot.cases:
+            self._note_waiting(case, committed=case.key not in refused)
+            self._schedule(case)
+
+    def _note_waiting(self, case: Case, *, committed: bool) -> None:
+        if committed and case.order is not None and self._stores.orders.get(case.key, ("", None))[1] is case.order:
+            del self._stores.orders[case.key]
+        binding = self._stores.recent_bindings.get(case.key[0], naming.binding_name(case.key[1]))
+        waits = (
+            case.job is not None
+            and not case.job.ended
+            and binding is not None
+            and not binding.ended
+            and not binding.clusters
+            and not (binding.decision is not None and binding.decision.outcome is Outcome.REFUSED)
+        )
+        if waits:
+            self._waiting.add(case.key)
+        else:
+            self._waiting.discard(case.key)
+
+    def _schedule(self, case: Case) -> None:
+        """Look again when a start may have timed out, or a binding has lost its Job for long enough."""
+        binding = case.binding
+        if binding is None or binding.ended:
+            return
+        if case.job is None or case.job.uid != binding.job_uid:
+            if not binding.deleting:
+                self._later.add_after(case.key, max(self._rules.orphan_grace - case.orphaned, AT_ONCE))
+            return
+        for work in case.works:
+            if not work.started and not work.deleting:
+                # A user's shorter time-out is honoured within this step; a longer one costs a few idle looks.
+                left = self._rules.start_timeout - waited(work, now=self._clock.now())
+                self._later.add_after(case.key, min(max(left, RETRY), 30.0))
+
+
+def _same_to_us(old: JobView, new: JobView) -> bool:
+    """Nothing changed that a decision depends on."""
+    return (old.uid, old.generation, old.deleting, old.settings, old.labels, old.ended) == (
+        new.uid,
+        new.generation,
+        new.deleting,
+        new.settings,
+        new.labels,
+        new.ended,
+    )
+
+
+def _same_but_version(old: Any, new: Any) -> bool:
+    """A renewal of a Lease, or a status that says nothing new, wakes nobody."""
+    if isinstance(new, LeaseView):
+        return bool(old.fence == new.fence and old.uid == new.uid)
+    if isinstance(new, CapacityView):
+        return bool(old.generation == new.generation and old.label_keys == new.label_keys)
+    return bool(old == replace(new, version=old.version))

@@ -1,0 +1,165 @@
+"""Bodies of bindings and Works (reference/karmada.md 0.1, 5.1, 5.2; protocol.md 1 and 7). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from apis import keys, kinds, naming, runs
+from apis.runs import BindingRun, RunRecord, TaskSlice
+from federation.dispatch.items import Decide, Governed, Terms
+from policies import verdicts
+from policies.views import VERDICTS
+
+Tree = dict[str, Any]
+
+PLACEMENT_LIMIT: Final = 1024
+"""Bytes of a policy's placement that are copied into a binding; a larger one is only named (protocol.md 7: 4 KiB in all)."""
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+_SERVER_FIELDS: Final = (
+    "managedFields",
+    "ownerReferences",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "finalizers",
+)
+
+
+def parse(document: bytes) -> Tree:
+    """A document as a tree, to be changed and written back with everything it holds."""
+    tree: Tree = msgspec.json.decode(document)
+    return tree
+
+
+def new_binding(item: Decide, *, job: Mapping[str, Any], replicas: int) -> Tree:
+    """A ResourceBinding with the decision already in it; `job` is the Job's manifest."""
+    namespace, name = item.key
+    meta = job["metadata"]
+    annotations = _policy_annotations(item.governed)
+    spec: Tree = {
+        "resource": {
+            "apiVersion": kinds.JOB.api_version,
+            "kind": kinds.JOB.kind,
+            "namespace": namespace,
+            "name": name,
+            "uid": item.job_uid,
+            "resourceVersion": meta.get("resourceVersion", ""),
+        },
+        "schedulerName": "volcano-federation",
+    }
+    if item.governed.placement and len(item.governed.placement) <= PLACEMENT_LIMIT:
+        spec["placement"] = msgspec.json.decode(item.governed.placement)
+    binding: Tree = {
+        "apiVersion": kinds.RESOURCE_BINDING.api_version,
+        "kind": kinds.RESOURCE_BINDING.kind,
+        "metadata": {
+            "name": naming.binding_name(name),
+            "namespace": namespace,
+            "labels": {keys.BINDING_ID: item.job_uid},
+            "annotations": annotations,
+            "ownerReferences": [
+                {
+                    "apiVersion": kinds.JOB.api_version,
+                    "kind": kinds.JOB.kind,
+                    "name": name,
+                    "uid": item.job_uid,
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+            "finalizers": [keys.BINDING_FINALIZER],
+        },
+        "spec": spec,
+    }
+    return decided(binding, item=item, replicas=replicas)
+
+
+def decided(binding: Tree, *, item: Decide, replicas: int) -> Tree:
+    """The binding with run, clusters and verdicts of the item; everything else stays."""
+    annotations = binding["metadata"].setdefault("annotations", {})
+    annotations[keys.RUN] = runs.encode(item.run)
+    if item.decision is not None:
+        annotations[VERDICTS] = verdicts.encode(item.decision)
+    spec = binding.setdefault("spec", {})
+    spec["clusters"] = [{"name": name, "replicas": replicas} for name in item.clusters]
+    if not spec["clusters"]:
+        del spec["clusters"]
+    return binding
+
+
+def _policy_annotations(governed: Governed) -> Tree:
+    if not governed.name:
+        return {}
+    if not governed.namespace:
+        return {f"cluster{keys.POLICY_NAME}": governed.name}
+    return {keys.POLICY_NAMESPACE: governed.namespace, keys.POLICY_NAME: governed.name}
+
+
+def run_record(run: BindingRun, *, cluster: str, job: Mapping[str, Any], terms: Terms) -> RunRecord:
+    """The run record of one Work: epoch and fence from the binding, the rest from what the user asked for."""
+    return RunRecord(
+        job=run.job,
+        epoch=run.epoch,
+        fence=run.parts[cluster].fence,
+        retries=run.retries,
+        exclusive=terms.exclusive,
+        failover=terms.failover,
+        fence_after=terms.fence_after,
+        max_run_time=terms.max_run_time,
+        tasks={name: TaskSlice(offset=0, total=replicas) for name, replicas in _tasks(job)},
+    )
+
+
+def _tasks(job: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+    for index, task in enumerate(job.get("spec", {}).get("tasks") or ()):
+        yield task.get("name") or f"default{index}", task.get("replicas") or 0
+
+
+def replicas(job: Mapping[str, Any]) -> int:
+    """Pods of all tasks."""
+    return sum(count for _, count in _tasks(job))
+
+
+def work(record: RunRecord, *, cluster: str, job: Mapping[str, Any]) -> Tree:
+    """A Work with the hub's finalizer, made from the Job as a quorum read returned it."""
+    meta = job["metadata"]
+    namespace, name = meta["namespace"], meta["name"]
+    return {
+        "apiVersion": kinds.WORK.api_version,
+        "kind": kinds.WORK.kind,
+        "metadata": {
+            "name": naming.work_name(name, namespace=namespace),
+            "namespace": keys.execution_namespace(cluster),
+            "labels": {keys.WORK_ID: record.job},
+            "annotations": {
+                keys.RUN: runs.encode(record),
+                keys.BINDING_NAMESPACE: namespace,
+                keys.BINDING_NAME: naming.binding_name(name),
+                keys.TEMPLATE_UID: record.job,
+            },
+            "finalizers": [keys.WORK_FINALIZER],
+        },
+        "spec": {"workload": {"manifests": [manifest(job)]}},
+    }
+
+
+def manifest(job: Mapping[str, Any]) -> Tree:
+    """What the member gets of a Job: without what the hub's API server filled in, without status, without a ttl of its own
+    (the hub enforces it), and without the copy of itself that kubectl leaves."""
+    metadata = {name: value for name, value in job["metadata"].items() if name not in _SERVER_FIELDS}
+    annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
+    if annotations:
+        metadata["annotations"] = annotations
+    else:
+        metadata.pop("annotations", None)
+    spec = {name: value for name, value in (job.get("spec") or {}).items() if name != "ttlSecondsAfterFinished"}
+    return {"apiVersion": kinds.JOB.api_version, "kind": kinds.JOB.kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,131 @@
+"""A plan: what to write, and what each write relied on. Values only; the applier alone acts on them."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import msgspec
+
+from apis.runs import BindingRun, Failover
+from federation.dispatch.snapshot import Key
+from policies.runs import Effect
+from policies.verdicts import Decision
+
+
+class Act(enum.StrEnum):
+    """What a decision does, for people and metrics."""
+
+    PLACE = "Place"
+    WAIT = "Wait"
+    REFUSE = "Refuse"
+    HOLD = "Hold"
+    STOP = "Stop"
+    RESTAMP = "Restamp"
+    RECORD = "Record"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run record says beside the binding (design.md 3). Times in whole seconds."""
+
+    exclusive: bool = True
+    failover: Failover = Failover.CONTINUE
+    fence_after: int = 600
+    max_run_time: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relied:
+    """The binding that a plan looked at: its UID and resourceVersion must still be these."""
+
+    uid: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """The policy that governs a new binding; empty names for the default."""
+
+    namespace: str = ""
+    name: str = ""
+    placement: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Write the binding by compare-and-set (create it where `relied` is None), then carry out `effects` in order.
+
+    `proofs`: clusters whose Work must be absent in a quorum read before the write. `queue`: a Queue that must be absent in a
+    quorum read before the Job is refused for it.
+    """
+
+    key: Key
+    act: Act
+    job_uid: str
+    relied: Relied | None
+    run: BindingRun
+    clusters: tuple[str, ...] = ()
+    decision: Decision | None = None
+    effects: tuple[Effect, ...] = ()
+    proofs: tuple[str, ...] = ()
+    terms: Terms = Terms()
+    governed: Governed = Governed()
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Carry out what the binding says already; it must be unchanged in a quorum read."""
+
+    key: Key
+    job_uid: str
+    relied: Relied
+    run: BindingRun
+    effects: tuple[Effect, ...]
+    terms: Terms = Terms()
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Delete Works that no binding stands for: (namespace, name, UID) each. `relied` None: there must be no binding."""
+
+    key: Key
+    relied: Relied | None
+    works: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let a binding go that is being deleted: its Works must be absent in quorum reads, then its finalizer is removed."""
+
+    key: Key
+    relied: Relied
+    job_uid: str
+    epoch: int
+    proofs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Delete a binding whose Job is gone, if a quorum read agrees that it is."""
+
+    key: Key
+    relied: Relied
+    job_uid: str
+
+
+Item = Decide | Carry | Sweep | Release | Discard
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Items in the order they are to be committed; `rest` are cases left for the next round."""
+
+    items: tuple[Item, ...] = ()
+    rest: tuple[Key, ...] = ()
+
+    def encoded(self) -> bytes:
+        """The plan as bytes: equal for equal snapshots."""
+        named = [(type(item).__name__, item) for item in self.items]
+        return msgspec.json.encode((named, self.rest), order="deterministic")

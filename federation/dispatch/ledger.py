@@ -1,0 +1,156 @@
+"""What this hub has promised and members have not subtracted yet, and what runs from each queue (protocol.md 3).
+
+A promise starts with the grant and is dropped exactly when the version its Work got at creation is within the member's
+`worksThrough`, or when the member refused it, or when the part is Gone: never by time. A new leader knows no creation
+versions, so a Work counts with the version it was first seen at, which is never smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from apis.runs import PartState, RefusalReason
+from apis.vectors import ResourceVector
+from policies.shapes import Gang
+from policies.statuses import TERMINAL
+from policies.views import BindingView, JobView, WorkView
+
+Entry = tuple[str, int, str]
+"""Job UID, epoch, cluster."""
+
+UNWRITTEN: Final = 1 << 63
+"""Version of a Work that does not exist yet: above every worksThrough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One granted part. `version` is the one to compare with worksThrough; `void` once refused or gone."""
+
+    gang: Gang
+    queue: str
+    version: int = UNWRITTEN
+    fence: int = -1
+    void: bool = False
+
+
+class Ledger:
+    """Fed with what informers and the applier saw; answers what is still promised."""
+
+    def __init__(self) -> None:
+        self._promises: dict[Entry, Promise] = {}
+        self._of_job: dict[str, set[Entry]] = {}
+        self._open: dict[str, set[Entry]] = {}
+        self._running: dict[str, tuple[str, ResourceVector]] = {}
+        self._used: dict[str, ResourceVector] = {}
+
+    # --- feeding -----------------------------------------------------------------------------------------------------
+
+    def saw_binding(self, binding: BindingView, *, job: JobView | None) -> None:
+        """A binding as it stands now; `job` is its Job while there is one."""
+        run = binding.run
+        if run is None:
+            return
+        live = {
+            (binding.job_uid, run.epoch, cluster)
+            for cluster, part in run.parts.items()
+            if part.state is not PartState.GONE and not binding.ended
+        }
+        for entry in self._of_job.get(binding.job_uid, set()) - live:
+            self._drop(entry)
+        gang = job.gang if job is not None and job.uid == binding.job_uid else None
+        for entry in sorted(live):
+            if entry not in self._promises and gang is not None and job is not None:
+                self._put(entry, Promise(gang=gang, queue=job.queue))
+
+    def lost_binding(self, job_uid: str) -> None:
+        """The binding is gone, and with it every Work."""
+        for entry in sorted(self._of_job.get(job_uid, ())):
+            self._drop(entry)
+
+    def saw_work(self, work: WorkView) -> None:
+        """A Work as it stands now. A restamped Work counts anew: the member looks at it again."""
+        if work.record is None or not work.cluster:
+            return
+        entry = (work.record.job, work.record.epoch, work.cluster)
+        known = self._promises.get(entry)
+        if known is None:
+            if work.gang is None or work.phase in TERMINAL:
+                return
+            known = Promise(gang=work.gang, queue=work.queue)
+        if known.version == UNWRITTEN or known.fence != work.record.fence:
+            known = replace(known, version=_version(work.version), fence=work.record.fence)
+        refused = work.refusal is not None and work.refusal is not RefusalReason.STALE_FENCE
+        self._put(entry, replace(known, void=refused or work.locally_deleted))
+
+    def lost_work(self, work: WorkView) -> None:
+        """A Work is gone: its pods are, too."""
+        if work.record is not None:
+            self._drop((work.record.job, work.record.epoch, work.cluster))
+
+    def ended(self, job_uid: str) -> None:
+        """The Job's end was seen: it uses its queue no more."""
+        self._stop_using(job_uid)
+
+    # --- answering ---------------------------------------------------------------------------------------------------
+
+    def promised(self, cluster: str, *, through: int) -> list[tuple[str, Gang]]:
+        """(queue, gang) of everything a member has not subtracted, in a defined order; `through` is its worksThrough.
+
+        What is within `through` is forgotten: worksThrough never goes back.
+        """
+        entries = self._open.get(cluster, set())
+        settled = {entry for entry in entries if self._promises[entry].version <= through}
+        entries -= settled
+        return [
+            (self._promises[entry].queue, self._promises[entry].gang)
+            for entry in sorted(entries)
+            if not self._promises[entry].void
+        ]
+
+    @property
+    def used(self) -> Mapping[str, ResourceVector]:
+        """What runs from each queue itself, descendants not counted."""
+        return dict(self._used)
+
+    def _put(self, entry: Entry, promise: Promise) -> None:
+        old = self._promises.get(entry)
+        self._promises[entry] = promise
+        job, _, cluster = entry
+        self._of_job.setdefault(job, set()).add(entry)
+        if old is None or old.version != promise.version:
+            self._open.setdefault(cluster, set()).add(entry)
+        if old is None and job not in self._running:
+            request = promise.gang.requests
+            self._running[job] = (promise.queue, request)
+            self._used[promise.queue] = self._used.get(promise.queue, ResourceVector()) + request
+
+    def _drop(self, entry: Entry) -> None:
+        if self._promises.pop(entry, None) is None:
+            return
+        job, _, cluster = entry
+        self._open.get(cluster, set()).discard(entry)
+        remaining = self._of_job[job]
+        remaining.discard(entry)
+        if not remaining:
+            del self._of_job[job]
+            self._stop_using(job)
+
+    def _stop_using(self, job: str) -> None:
+        queue, request = self._running.pop(job, ("", ResourceVector()))
+        if queue:
+            self._used[queue] = self._used[queue] - request
+
+
+def _version(text: str) -> int:
+    return int(text) if text.isdigit() else UNWRITTEN
+
+
+def with_ancestors(used: Mapping[str, ResourceVector], *, chains: Mapping[str, Iterable[str]]) -> dict[str, ResourceVector]:
+    """Use per queue with that of its descendants added; `chains` maps a queue to itself and its ancestors."""
+    total: dict[str, ResourceVector] = {}
+    for queue, amount in used.items():
+        for name in chains.get(queue, (queue,)):
+            total[name] = total.get(name, ResourceVector()) + amount
+    return total

@@ -1,0 +1,208 @@
+"""What a Job's objects tell about its run: observations become events of the table, without choosing a cluster.
+
+Several events may follow from one look (a part is Gone, a hold is lifted); they are applied in order to one record, which
+is then written once.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from apis.runs import BindingRun, Ground, Held, Part, PartState, RefusalReason
+from federation.dispatch.snapshot import Case, Member, Order
+from policies import durations, folding
+from policies.runs import (
+    CreateWork,
+    DeleteWork,
+    Effect,
+    Event,
+    Gone,
+    Hold,
+    LocallyDeleted,
+    Refused,
+    Restamp,
+    Resume,
+    RewriteRecord,
+    Run,
+    RunState,
+    StartTimedOut,
+    Withdrawn,
+    step,
+)
+from policies.verdicts import Outcome
+from policies.views import WorkView
+
+
+@dataclass(slots=True)
+class Look:
+    """The outcome of looking at one case.
+
+    `run` is the record after all events, `effects` what to do to Works once it is written, `proofs` clusters whose Work must
+    be found absent by a quorum read before it is written, `sweeps` Works that no binding stands for, `told` the events.
+    """
+
+    run: Run
+    before: BindingRun
+    effects: list[Effect] = field(default_factory=list)
+    proofs: list[str] = field(default_factory=list)
+    sweeps: list[WorkView] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    idle: bool = False
+    """Nothing may be granted now, whatever the state says."""
+
+    @property
+    def changed(self) -> bool:
+        """The record differs from what the binding says."""
+        return self.run.record != self.before
+
+    def apply(self, event: Event) -> None:
+        """One edge of the table."""
+        self.run, effects = step(self.run, event)
+        self.effects += effects
+        self.told.append(type(event).__name__)
+
+
+def look(case: Case, *, members: Mapping[str, Member], now: datetime.datetime, start_timeout: int) -> Look:
+    """Look at a live Job and its binding, if it has one. The Job must exist, and the binding must be its own."""
+    job, binding = case.job, case.binding
+    if job is None:
+        raise ValueError(f"{case.key}: no Job to look at")
+    record = binding.run if binding is not None and binding.run is not None else BindingRun(job=job.uid)
+    ended = _ended(case)
+    seen = Look(run=Run(record, ended=ended), before=record, sweeps=_strangers(case, record))
+    unreadable = binding is not None and binding.run is None
+    refused = binding is not None and binding.decision is not None and binding.decision.outcome is Outcome.REFUSED
+    if ended or unreadable or (refused and record.epoch == 0):
+        seen.idle = True
+        return seen
+    for cluster in sorted(record.parts):
+        _look_at_part(seen, cluster, case=case, member=members.get(cluster), now=now, start_timeout=start_timeout)
+    _look_at_holds(seen, case)
+    parts = seen.run.record.parts
+    # What was to be created and is to be stopped after all is not created.
+    seen.effects = [
+        each for each in seen.effects if not isinstance(each, CreateWork) or parts[each.cluster].state is PartState.GRANTED
+    ]
+    seen.idle = bool(seen.sweeps) or job.deleting or (binding is not None and binding.left_alone)
+    return seen
+
+
+def _ended(case: Case) -> str:
+    """The terminal phase, from wherever it is known first: the binding, the Works, or the Job itself."""
+    binding, job = case.binding, case.job
+    if job is not None and job.ended:
+        return job.phase
+    if binding is None:
+        return ""
+    return binding.ended or folding.fold(binding, case.works).ended
+
+
+def work_of(case: Case, cluster: str) -> WorkView | None:
+    """The Work that the case has in a cluster, of whatever epoch."""
+    return next((work for work in case.works if work.cluster == cluster), None)
+
+
+def _strangers(case: Case, record: BindingRun) -> list[WorkView]:
+    """Works of an earlier epoch, of another Job of that name, or of a part that is Gone. What is newer than this look at the
+    binding is left alone: the look is old."""
+    found = []
+    for work in sorted(case.works, key=lambda each: each.cluster):
+        if work.record is None or work.deleting:
+            continue
+        part = record.parts.get(work.cluster)
+        same = work.record.job == record.job
+        if same and work.record.epoch > record.epoch:
+            continue
+        current = same and work.record.epoch == record.epoch and part is not None and part.state is not PartState.GONE
+        if not current:
+            found.append(work)
+    return found
+
+
+def _look_at_part(
+    seen: Look, cluster: str, *, case: Case, member: Member | None, now: datetime.datetime, start_timeout: int
+) -> None:
+    part = seen.run.record.parts[cluster]
+    work = work_of(case, cluster)
+    if part.state is PartState.GONE:
+        return
+    if work is None:
+        _absent(seen, cluster, part)
+    elif not _belongs(work, seen.run.record):
+        return  # the name is taken by another epoch or Job: wait until it is gone
+    elif part.state is PartState.STOPPING:
+        if not work.deleting:
+            seen.effects.append(DeleteWork(cluster))
+    else:
+        _granted(seen, part, work=work, member=member, late=_late(work, now=now, limit=start_timeout))
+
+
+def _belongs(work: WorkView, record: BindingRun) -> bool:
+    return work.record is not None and (work.record.job, work.record.epoch) == (record.job, record.epoch)
+
+
+def _absent(seen: Look, cluster: str, part: Part) -> None:
+    if part.state is PartState.STOPPING:
+        seen.proofs.append(cluster)
+        seen.apply(Gone(cluster, Ground.CONFIRMED))
+    else:
+        # Written in the binding and not created yet: a crash between the two writes, or a create that failed.
+        seen.effects.append(CreateWork(cluster))
+
+
+def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: bool) -> None:
+    cluster, spent = work.cluster, work.status.retry_count if work.status else 0
+    fence = member.fence if member is not None else None
+    stale = fence is not None and fence > part.fence
+    if work.deleting:
+        seen.apply(Withdrawn(cluster, spent=spent))
+    elif work.locally_deleted:
+        seen.apply(LocallyDeleted(cluster, spent=spent))
+    elif work.refusal is not None and work.refusal is not RefusalReason.STALE_FENCE:
+        seen.apply(Refused(cluster, work.refusal, spent=spent))
+    elif fence is not None and stale and not work.applied and not work.started:
+        seen.apply(Restamp(cluster, fence))
+    elif work.record is not None and work.record.fence < part.fence:
+        seen.effects.append(RewriteRecord(cluster))
+    elif late and not work.started and member is not None and member.cluster.ready == "True":
+        seen.apply(StartTimedOut(cluster, spent=spent))
+
+
+def _late(work: WorkView, *, now: datetime.datetime, limit: int) -> bool:
+    """Only how long it has existed by the API server's stamp: nothing unsafe follows from a wrong wall clock here."""
+    return waited(work, now=now) >= limit
+
+
+def waited(work: WorkView, *, now: datetime.datetime) -> float:
+    """Seconds since the Work was created."""
+    if not work.created:
+        return 0.0
+    return (now - datetime.datetime.fromisoformat(work.created)).total_seconds()
+
+
+def start_timeout_of(text: str, *, default: int) -> int:
+    """The user's `start-timeout`; what cannot be read counts as not given."""
+    try:
+        return durations.parse(text) if text else default
+    except durations.InvalidDuration:
+        return default
+
+
+def _look_at_holds(seen: Look, case: Case) -> None:
+    """Suspension by annotation, and Commands. What was aborted stays so when a suspension is lifted."""
+    job, held = case.job, seen.run.record.held
+    suspended = job is not None and job.settings.get("suspend", "").lower() == "true"
+    leaving = job is not None and job.deleting and seen.run.state is RunState.GRANTED
+    spent = 0
+    if seen.run.state is RunState.GRANTED:
+        spent = sum(work.status.retry_count for work in case.works if work.status and _belongs(work, seen.run.record))
+    if leaving or (case.order is Order.ABORT and held is not Held.ABORTED):
+        seen.apply(Hold(Held.ABORTED, spent=spent))
+    elif case.order is Order.RESUME and held is not None and not suspended:
+        seen.apply(Resume())
+    elif suspended and held is None:
+        seen.apply(Hold(Held.SUSPENDED, spent=spent))
+    elif not suspended and held is Held.SUSPENDED:
+        seen.apply(Resume())

@@ -1,0 +1,241 @@
+"""One round of dispatch: a frozen snapshot goes in, a plan comes out. Same snapshot, same bytes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from apis.runs import BindingRun, Failover, PartState
+from federation.dispatch.items import Act, Carry, Decide, Discard, Governed, Item, Plan, Release, Relied, Sweep, Terms
+from federation.dispatch.observing import Look, look, start_timeout_of
+from federation.dispatch.placing import Chooser
+from federation.dispatch.snapshot import Case, Key, Member, Rules, Snapshot
+from policies import durations, queueing
+from policies.matching import DEFAULT, matching_policy, setting
+from policies.members import PolicyView
+from policies.queueing import Refusal
+from policies.runs import DeleteWork, Grant, RunState, step
+from policies.shapes import Gang
+from policies.verdicts import Decision, Outcome, Wake
+from policies.views import BindingView, JobView, WorkView
+
+FENCE_AFTER = 600
+"""Seconds; protocol.md 2."""
+
+
+def plan(snapshot: Snapshot, *, now: datetime.datetime, rules: Rules) -> Plan:
+    """Look at every case, then place what waits in queue order; stops after `rules.commits` items and names the rest."""
+    return _Round(snapshot, now=now, rules=rules).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    case: Case
+    job: JobView
+    policy: PolicyView
+    seen: Look
+
+
+class _Round:
+    def __init__(self, snapshot: Snapshot, *, now: datetime.datetime, rules: Rules) -> None:
+        self._snapshot = snapshot
+        self._now = now
+        self._rules = rules
+        self._members: Mapping[str, Member] = {member.cluster.name: member for member in snapshot.members}
+        self._used = dict(snapshot.used)
+        self._chooser = Chooser(snapshot.members, rules=rules, closed=snapshot.closed)
+        self._items: list[Item] = []
+        self._rest: list[Key] = []
+
+    def run(self) -> Plan:
+        waiting: list[_Waiting] = []
+        for case in sorted(self._snapshot.cases, key=lambda each: each.key):
+            candidate = self._settle(case)
+            if candidate is not None:
+                waiting.append(candidate)
+        for candidate in sorted(waiting, key=self._order):
+            if len(self._items) >= self._rules.commits:
+                self._rest.append(candidate.case.key)
+            else:
+                self._place(candidate)
+        return Plan(tuple(self._items), tuple(self._rest))
+
+    def _order(self, candidate: _Waiting) -> tuple[int, int, str, str, str]:
+        return queueing.order_key(candidate.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def _settle(self, case: Case) -> _Waiting | None:
+        """Everything but placing; answers the case if it may be placed."""
+        job, binding = case.job, case.binding
+        if binding is not None and (job is None or binding.job_uid != job.uid or binding.deleting):
+            self._retire(case, binding)
+            return None
+        if job is None:
+            self._sweep(case, works=[work for work in case.works if not work.deleting])
+            return None
+        policy = matching_policy(job, policies=self._snapshot.policies)
+        late = start_timeout_of(
+            setting("start-timeout", job=job, policy=policy, namespace=case.settings), default=self._rules.start_timeout
+        )
+        seen = look(case, members=self._members, now=self._now, start_timeout=late)
+        self._sweep(case, works=seen.sweeps)
+        candidate = _Waiting(case, job, policy, seen)
+        if seen.run.state in (RunState.WAITING, RunState.HELD) and not seen.idle:
+            return candidate
+        self._write(candidate)
+        return None
+
+    def _retire(self, case: Case, binding: BindingView) -> None:
+        """The Job is gone, or another has its name, or somebody deletes the binding: everything of it stops."""
+        relied = Relied(binding.uid, binding.version)
+        if not binding.deleting:
+            # The garbage collector deletes it because its owner is gone; only where that does not come we do it ourselves.
+            if case.orphaned >= self._rules.orphan_grace:
+                self._items.append(Discard(case.key, relied, binding.job_uid))
+            return
+        run = binding.run or BindingRun(job=binding.job_uid)
+        own = [work for work in case.works if work.record is None or work.record.job == binding.job_uid]
+        stop = tuple(DeleteWork(work.cluster) for work in _by_cluster(own) if not work.deleting)
+        if stop:
+            self._items.append(Carry(case.key, binding.job_uid, relied, run, stop))
+        elif not own and binding.finalized:
+            live = tuple(name for name, part in sorted(run.parts.items()) if part.state is not PartState.GONE)
+            self._items.append(Release(case.key, relied, binding.job_uid, run.epoch, live))
+
+    def _sweep(self, case: Case, *, works: Sequence[WorkView]) -> None:
+        if works:
+            binding = case.binding
+            relied = Relied(binding.uid, binding.version) if binding is not None else None
+            named = tuple((work.namespace, work.name, work.uid) for work in _by_cluster(works))
+            self._items.append(Sweep(case.key, relied, named))
+
+    def _write(self, candidate: _Waiting) -> None:
+        """Write what was seen, without a choice."""
+        seen, case = candidate.seen, candidate.case
+        if seen.changed:
+            self._items.append(self._decide(candidate, act=_act(seen), seen=seen))
+        elif seen.effects and case.binding is not None:
+            relied = Relied(case.binding.uid, case.binding.version)
+            terms = self._terms(candidate)
+            self._items.append(Carry(case.key, candidate.job.uid, relied, seen.run.record, tuple(seen.effects), terms))
+
+    def _decide(
+        self, candidate: _Waiting, *, act: Act, seen: Look, decision: Decision | None = None, queue: str = ""
+    ) -> Decide:
+        case, binding = candidate.case, candidate.case.binding
+        run = seen.run.record
+        policy = candidate.policy
+        return Decide(
+            key=case.key,
+            act=act,
+            job_uid=candidate.job.uid,
+            relied=Relied(binding.uid, binding.version) if binding is not None else None,
+            run=run,
+            clusters=tuple(sorted(name for name, part in run.parts.items() if part.state is not PartState.GONE)),
+            decision=decision,
+            effects=tuple(seen.effects),
+            proofs=tuple(seen.proofs),
+            terms=self._terms(candidate),
+            governed=Governed() if policy is DEFAULT else Governed(policy.namespace, policy.name, policy.placement),
+            queue=queue,
+        )
+
+    def _terms(self, candidate: _Waiting) -> Terms:
+        def given(name: str) -> str:
+            return setting(name, job=candidate.job, policy=candidate.policy, namespace=candidate.case.settings)
+
+        return Terms(
+            exclusive=given("exclusive").lower() != "false",
+            failover=Failover.FENCE if given("failover") == Failover.FENCE.value else Failover.CONTINUE,
+            fence_after=_seconds(given("fence-after")) or FENCE_AFTER,
+            max_run_time=_seconds(given("max-run-time")),
+        )
+
+    # --- placing -----------------------------------------------------------------------------------------------------
+
+    def _place(self, candidate: _Waiting) -> None:
+        job, seen = candidate.job, candidate.seen
+        refusal = _spec_refusal(job) or queueing.refusal(job.queue, queues=self._snapshot.queues)
+        if refusal is not None:
+            self._refuse(candidate, refusal)
+        elif seen.run.state is RunState.HELD:
+            held = seen.run.record.held
+            self._tell(candidate, Act.HOLD, Decision(outcome=Outcome.HELD, reason=held.value if held else "", wakes=[Wake.JOB]))
+        elif job.gang is not None:
+            self._choose(candidate, job.gang)
+
+    def _refuse(self, candidate: _Waiting, refusal: Refusal) -> None:
+        """A Job that never ran fails; one that did waits until the field is right again."""
+        first = candidate.seen.run.record.epoch == 0
+        decision = Decision(
+            outcome=Outcome.REFUSED if first else Outcome.WAITING,
+            reason=refusal.reason,
+            message=refusal.message,
+            field=refusal.field,
+            wakes=[Wake.QUEUE, Wake.JOB],
+        )
+        missing = candidate.job.queue if refusal.reason == "QueueNotFound" else ""
+        self._tell(candidate, Act.REFUSE if first else Act.WAIT, decision, queue=missing)
+
+    def _choose(self, candidate: _Waiting, gang: Gang) -> None:
+        job, seen = candidate.job, candidate.seen
+        chain = queueing.chain(job.queue, queues=self._snapshot.queues)
+        verdict = queueing.admits(job, request=gang.requests, queues=self._snapshot.queues, used=self._used)
+        if not verdict.passes:
+            text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
+            self._tell(candidate, Act.WAIT, text)
+            return
+        choice = self._chooser.choose(job, gang=gang, policy=candidate.policy, timeouts=seen.run.record.start_timeouts)
+        if choice.cluster is None:
+            self._tell(candidate, Act.WAIT, choice.decision)
+            return
+        member = self._members[choice.cluster]
+        seen.run, effects = step(seen.run, Grant({choice.cluster: (member.cluster.id, member.fence or 0)}))
+        seen.effects += effects
+        for name in chain:
+            self._used[name] = self._used.get(name, gang.requests * 0) + gang.requests
+        self._items.append(self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision))
+
+    def _tell(self, candidate: _Waiting, act: Act, decision: Decision, *, queue: str = "") -> None:
+        """Write why it does not run, if that is news: at once when the reason changes, else now and then."""
+        case, seen = candidate.case, candidate.seen
+        known = case.binding.decision if case.binding is not None else None
+        turned = known is None or (known.outcome, known.reason) != (decision.outcome, decision.reason)
+        news = turned or (not decision.same_as(known) and case.told >= self._rules.explain_every)
+        if case.binding is None or seen.changed or news:
+            self._items.append(self._decide(candidate, act=act, seen=seen, decision=decision, queue=queue))
+
+
+def _by_cluster(works: Sequence[WorkView]) -> list[WorkView]:
+    return sorted(works, key=lambda work: (work.cluster, work.name))
+
+
+def _act(seen: Look) -> Act:
+    if "Restamp" in seen.told:
+        return Act.RESTAMP
+    return Act.STOP if seen.run.state is RunState.STOPPING else Act.RECORD
+
+
+def _seconds(text: str) -> int | None:
+    try:
+        return durations.parse(text) if text else None
+    except durations.InvalidDuration:
+        return None
+
+
+def _spec_refusal(job: JobView) -> Refusal | None:
+    """What can be told from the view alone; the full rules run on the manifest before the first write."""
+    if job.problem is not None:
+        return Refusal("InvalidSpec", job.problem.field, job.problem.message)
+    if job.gang is None or not job.gang.tasks:
+        return Refusal("InvalidSpec", "spec.tasks", "a Job needs at least one task")
+    if job.gang.minimum > job.gang.replicas:
+        text = f"{job.gang.minimum} pods cannot start together: all tasks have {job.gang.replicas}"
+        return Refusal("InvalidSpec", "spec.minAvailable", text)
+    for index, task in enumerate(job.gang.tasks):
+        if task.minimum > task.replicas:
+            text = f"task {task.name} has {task.replicas} replicas and a minimum of {task.minimum}"
+            return Refusal("InvalidSpec", f"spec.tasks[{index}].minAvailable", text)
+    return None

@@ -1,0 +1,78 @@
+"""What one round of planning looks at: frozen, with the versions it was read at."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from apis.vectors import ResourceVector
+from policies.capacities import CapacityView
+from policies.members import ClusterView, PolicyView, PriorityView, QueueView
+from policies.shapes import Gang
+from policies.views import BindingView, JobView, WorkView
+
+Key = tuple[str, str]
+
+
+class Order(enum.StrEnum):
+    """What a person asked for by a Command."""
+
+    ABORT = "AbortJob"
+    RESUME = "ResumeJob"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One Job by namespace and name, with everything that carries its name or its binding.
+
+    `works` are all Works that point to the binding, of whatever epoch or Job UID. `settings` are those of the namespace.
+    `orphaned` is seconds since the binding was seen without its Job, `told` since a reason for waiting was last written.
+    """
+
+    key: Key
+    job: JobView | None = None
+    binding: BindingView | None = None
+    works: tuple[WorkView, ...] = ()
+    order: Order | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    orphaned: float = 0.0
+    told: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One cluster: its fence number (None until its Lease exists), capacity, promises, and the penalty for late starts."""
+
+    cluster: ClusterView
+    fence: int | None = None
+    capacity: CapacityView | None = None
+    promised: tuple[tuple[str, Gang], ...] = ()
+    penalty: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a plan depends on. `closed` maps (digest of a gang or UID of a Job, cluster) to why it was refused there;
+    only refusals that no newer capacity has answered are in it."""
+
+    cases: tuple[Case, ...]
+    members: tuple[Member, ...] = ()
+    queues: Mapping[str, QueueView] = field(default_factory=dict)
+    used: Mapping[str, ResourceVector] = field(default_factory=dict)
+    """What runs from each queue, descendants counted."""
+    policies: tuple[PolicyView, ...] = ()
+    priorities: Mapping[str, PriorityView] = field(default_factory=dict)
+    closed: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings of the planner; times in seconds."""
+
+    filters: tuple[str, ...]
+    weights: Mapping[str, int]
+    start_timeout: int
+    explain_every: float
+    orphan_grace: float
+    commits: int

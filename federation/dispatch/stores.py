@@ -1,0 +1,205 @@
+"""The views that dispatch decides on, gathered into one frozen snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from apis import kinds, naming
+from apis.runs import RefusalReason
+from apis.vectors import ResourceVector
+from federation.dispatch.ledger import Ledger, with_ancestors
+from federation.dispatch.recent import Recent
+from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
+from machinery.informer import Change, Informer, Informers
+from policies import capacities, members, queueing
+from policies.capacities import CapacityView
+from policies.members import ClusterView, LeaseView, NamespaceView, PolicyView, PriorityView, QueueView
+from policies.views import BindingView, JobView, Projections, WorkView
+
+HALF_LIFE: Final = 600.0
+"""Seconds in which a cluster's penalty for late starts halves: as long as the default start time-out."""
+
+_OF_THE_SHAPE: Final = frozenset({RefusalReason.NO_ROOM, RefusalReason.QUEUE_CLOSED})
+"""Refusals that any equal gang would get; the others concern one Job."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    generation: int
+    text: str
+
+
+class Stores:
+    """Informers, ledger and memory of one leader. Everything here is rebuilt from the API after a restart, except refusals and
+    penalties, which only save attempts."""
+
+    def __init__(self, informers: Informers, *, projections: Projections) -> None:
+        self.jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
+        self.bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self.works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
+        self.clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
+        self.leases: Informer[LeaseView] = informers.add(kinds.LEASE, members.project_lease, fields="metadata.name=member")
+        self.capacities: Informer[CapacityView] = informers.add(kinds.CLUSTER_CAPACITY, capacities.project_capacity)
+        self.queues: Informer[QueueView] = informers.add(kinds.QUEUE, members.project_queue)
+        self.policies: Informer[PolicyView] = informers.add(kinds.PROPAGATION_POLICY, members.project_policy)
+        self.cluster_policies: Informer[PolicyView] = informers.add(kinds.CLUSTER_PROPAGATION_POLICY, members.project_policy)
+        self.priorities: Informer[PriorityView] = informers.add(kinds.PRIORITY_CLASS, members.project_priority)
+        self.namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
+        self.ledger = Ledger()
+        self.recent_bindings = Recent(self.bindings)
+        self.orders: dict[Key, tuple[str, Order]] = {}
+        self.orphaned: dict[str, float] = {}
+        self.told: dict[Key, float] = {}
+        self._works_of: dict[Key, dict[Key, WorkView]] = {}
+        self._closed: dict[tuple[str, str], _Closed] = {}
+        self._refused_works: set[str] = set()
+        self._penalties: dict[str, tuple[float, float]] = {}
+
+    @property
+    def reconsidering(self) -> tuple[Informer[Any], ...]:
+        """Informers whose changes may let any waiting Job start."""
+        return (
+            self.clusters,
+            self.leases,
+            self.capacities,
+            self.queues,
+            self.policies,
+            self.cluster_policies,
+            self.priorities,
+            self.namespaces,
+        )
+
+    async def wait_synced(self) -> None:
+        """All of them have been listed."""
+        everything: tuple[Informer[Any], ...] = (self.jobs, self.bindings, self.works, *self.reconsidering)
+        for informer in everything:
+            await informer.wait_synced()
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    def saw_binding(self, change: Change[BindingView]) -> Key | None:
+        """The case that a binding belongs to, by its own name for what it binds."""
+        view = change.new or change.old
+        if view is None:
+            return None
+        if change.new is None:
+            self.ledger.lost_binding(view.job_uid)
+            self.orphaned.pop(view.uid, None)
+        else:
+            self.ledger.saw_binding(view, job=self.jobs.get(view.namespace, view.job))
+        return (view.namespace, view.job)
+
+    def saw_work(self, change: Change[WorkView]) -> Key | None:
+        """The case that a Work belongs to; None for a Work that no binding of ours can have made."""
+        view = change.new or change.old
+        key = case_of(view) if view is not None else None
+        if view is None or key is None:
+            return None
+        works = self._works_of.setdefault(key, {})
+        if change.new is None:
+            works.pop(change.key, None)
+            self._refused_works.discard(view.uid)
+            self.ledger.lost_work(view)
+            if not works:
+                del self._works_of[key]
+        else:
+            works[change.key] = view
+            self.ledger.saw_work(view)
+            self._note_refusal(view)
+        return key
+
+    def _note_refusal(self, work: WorkView) -> None:
+        """Close the pair until the member publishes something newer; once per Work."""
+        reason = work.refusal
+        if reason is None or reason is RefusalReason.STALE_FENCE or work.uid in self._refused_works:
+            return
+        self._refused_works.add(work.uid)
+        capacity = self.capacities.get(work.namespace, "member")
+        subject = work.gang.digest if reason in _OF_THE_SHAPE and work.gang is not None else _job_uid(work)
+        text = f"it refused: {reason} ({work.message})" if work.message else f"it refused: {reason}"
+        self._closed[(subject, work.cluster)] = _Closed(capacity.generation if capacity else 0, text)
+
+    def timed_out(self, cluster: str, *, now: float) -> None:
+        """A start timed out there; `now` on the boot clock."""
+        self._penalties[cluster] = (min(1.0, self._penalty(cluster, now=now) + 0.5), now)
+
+    def _penalty(self, cluster: str, *, now: float) -> float:
+        value, since = self._penalties.get(cluster, (0.0, now))
+        left: float = value * 0.5 ** ((now - since) / HALF_LIFE)
+        return round(left, 3)
+
+    # --- the snapshot ------------------------------------------------------------------------------------------------
+
+    def snapshot(self, cases: Iterable[Key], *, now: float) -> Snapshot:
+        """Everything that a plan for these cases depends on; `now` on the boot clock."""
+        queues = {each.name: each for each in self.queues.sorted()}
+        used = self.ledger.used
+        return Snapshot(
+            cases=tuple(self._case(key, now=now) for key in cases),
+            members=tuple(self._member(cluster, now=now) for cluster in self.clusters.sorted()),
+            queues=queues,
+            used=self._with_ancestors(used, queues=queues),
+            policies=(*self.policies.sorted(), *self.cluster_policies.sorted()),
+            priorities={each.name: each for each in self.priorities.sorted()},
+            closed=self._still_closed(),
+        )
+
+    def _with_ancestors(
+        self, used: Mapping[str, ResourceVector], *, queues: Mapping[str, QueueView]
+    ) -> dict[str, ResourceVector]:
+        return with_ancestors(used, chains={name: queueing.chain(name, queues=queues) for name in used})
+
+    def _case(self, key: Key, *, now: float) -> Case:
+        job = self.jobs.get(*key)
+        binding = self.recent_bindings.get(key[0], naming.binding_name(key[1]))
+        orphaned = 0.0
+        if binding is not None and (job is None or job.uid != binding.job_uid):
+            orphaned = now - self.orphaned.setdefault(binding.uid, now)
+        uid, order = self.orders.get(key, ("", None))
+        namespace = self.namespaces.get(None, key[0])
+        return Case(
+            key=key,
+            job=job,
+            binding=binding,
+            works=tuple(work for _, work in sorted(self._works_of.get(key, {}).items())),
+            order=order if job is not None and job.uid == uid else None,
+            settings=namespace.settings if namespace is not None else {},
+            orphaned=orphaned,
+            told=now - self.told[key] if key in self.told else float("inf"),
+        )
+
+    def _member(self, cluster: ClusterView, *, now: float) -> Member:
+        namespace = f"karmada-es-{cluster.name}"
+        lease = self.leases.get(namespace, "member")
+        capacity = self.capacities.get(namespace, "member")
+        through = capacity.works_through if capacity is not None else 0
+        return Member(
+            cluster=cluster,
+            fence=lease.fence if lease is not None else None,
+            capacity=capacity,
+            promised=tuple(self.ledger.promised(cluster.name, through=through)),
+            penalty=self._penalty(cluster.name, now=now),
+        )
+
+    def _still_closed(self) -> dict[tuple[str, str], str]:
+        """Pairs that no newer capacity has answered; the others are forgotten."""
+        for (subject, cluster), closed in list(self._closed.items()):
+            capacity = self.capacities.get(f"karmada-es-{cluster}", "member")
+            if capacity is not None and capacity.generation > closed.generation:
+                del self._closed[(subject, cluster)]
+        return {pair: closed.text for pair, closed in sorted(self._closed.items())}
+
+
+def case_of(work: WorkView) -> Key | None:
+    """Namespace and name of the Job whose binding a Work names."""
+    namespace, binding = work.binding
+    suffix = "-job"
+    if not namespace or not binding.endswith(suffix):
+        return None
+    return (namespace, binding.removesuffix(suffix))
+
+
+def _job_uid(work: WorkView) -> str:
+    return work.record.job if work.record is not None else ""

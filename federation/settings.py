@@ -1,0 +1,69 @@
+"""Settings of the hub: unit, default and reason each. Every field can be set by environment variable `FEDERATION_<NAME>`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class HubSettings(BaseModel):
+    """What an operator may turn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    namespace: str = "federation-system"
+    """Where the leader's Lease lives."""
+
+    filters: tuple[str, ...] = ("health", "affinity", "taints", "apis", "refused", "queue", "capacity")
+    """Filters in order. The cheap ones first; the packing last, because it costs most."""
+
+    weights: dict[str, int] = {"balance": 2, "stability": 1}
+    """Weights of the scores in the profile balanced: room decides, and a late start costs at most half of that."""
+
+    start_timeout: Annotated[int, Field(gt=0)] = 600
+    """Seconds a run may take from its Work to its first pod; protocol.md 3. Users override it with `start-timeout`."""
+
+    explain_every: Seconds = 30.0
+    """Least seconds between two explanations of one waiting Job whose reason stays the same: each is a write."""
+
+    orphan_grace: Seconds = 10.0
+    """Seconds the garbage collector gets to delete the binding of a deleted Job before the hub does it: 3 writes to vanish."""
+
+    commits: Annotated[int, Field(gt=0)] = 1000
+    """Items of one round; protocol.md 3."""
+
+    status_pace: Seconds = 1.0
+    """Least seconds between two writes of one Job's status; protocol.md 7."""
+
+    status_patience: Seconds = 3.0
+    """Seconds a placement waits for the first pod, so that both are one write of the binding's status."""
+
+    silence: Seconds = 40.0
+    """Seconds without a renewal after which a member is Unknown: four renewals of 10 s may be lost (karmada.md 4.3)."""
+
+    recovery: Annotated[int, Field(gt=0)] = 2
+    """Renewals in a row after which a silent member is Ready again: one may be a straggler."""
+
+    label_keys: tuple[str, ...] = (
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    )
+    """Node labels by which members tell their nodes apart from the start; those that Jobs ask for are added."""
+
+    lease_duration: Seconds = 10.0
+    """Of the leader's Lease; renew deadline + request time-out must be less (protocol.md 2, I3)."""
+
+    renew_deadline: Seconds = 6.0
+    """Seconds a leader goes on after its last successful renewal was sent."""
+
+    request_timeout: Seconds = 3.0
+    """Seconds one request to the Lease may take."""
+
+    renew_every: Seconds = 2.0
+    """Seconds between renewals of the leader's Lease: three fit into the deadline."""

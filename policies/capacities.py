@@ -1,0 +1,122 @@
+"""A member's published capacity as the hub keeps it: rows in numpy, queues as vectors (protocol.md 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from apis import capacity as wire
+from apis import keys
+from apis.vectors import ResourceVector
+from policies.fit import NodeClass, Rows
+from policies.shapes import Gang, PodShape, Taint
+
+
+@dataclass(frozen=True, slots=True)
+class MemberQueue:
+    """A queue of the member: what it uses (bound and admitted), and the most it may reach (None: only the nodes bound it)."""
+
+    name: str
+    parent: str
+    open: bool
+    used: ResourceVector
+    limit: ResourceVector | None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityView:
+    """One ClusterCapacity. `works_through` is the version the agent's Work watch had reached, 0 before the first status;
+    `generation` grows with each write of the agent, 0 before the first."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    rows: Rows
+    cluster: str = ""
+    works_through: int = 0
+    generation: int = 0
+    label_keys: frozenset[str] = frozenset()
+    queues: Mapping[str, MemberQueue] = field(default_factory=dict)
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    label_keys: list[str] | None = None
+
+
+class _WithSpec(msgspec.Struct, frozen=True):
+    spec: _Spec = _Spec()
+
+
+_spec = msgspec.json.Decoder(_WithSpec)
+
+
+def project_capacity(document: bytes) -> CapacityView:
+    """A ClusterCapacity; raises apis.capacity.UnreadableCapacity."""
+    read, spec = wire.read(document), _spec.decode(document).spec
+    status, meta = read.status, read.metadata
+    return CapacityView(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        rows=_rows(status.nodes),
+        cluster=keys.cluster_of(meta.namespace) or "",
+        works_through=int(status.works_through) if status.works_through.isdigit() else 0,
+        generation=status.generation,
+        label_keys=frozenset(spec.label_keys or ()),
+        queues={each.name: _queue(each) for each in status.queues},
+    )
+
+
+def _rows(table: wire.NodeTable) -> Rows:
+    width = len(table.resources)
+    cells = np.array(table.rows, dtype=np.int64).reshape(len(table.rows), width + 3)
+    return Rows(
+        classes=tuple(
+            NodeClass(
+                name=str(index),
+                labels=each.labels,
+                taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in each.taints),
+                allocatable=ResourceVector(zip(table.resources, each.allocatable, strict=True)),
+            )
+            for index, each in enumerate(table.classes)
+        ),
+        resources=table.resources,
+        kind=cells[:, 0].copy(),
+        free=cells[:, 2:-1].copy(),
+        count=cells[:, -1].copy(),
+    )
+
+
+def _queue(use: wire.QueueUse) -> MemberQueue:
+    return MemberQueue(
+        name=use.name,
+        parent=use.parent,
+        open=use.state in ("", "Open"),
+        used=ResourceVector(use.allocated) + ResourceVector(use.admitted),
+        limit=None if use.real_capability is None else ResourceVector(use.real_capability),
+    )
+
+
+def label_keys(shape: PodShape) -> frozenset[str]:
+    """Node labels that decide where pods of this shape may run."""
+    affine = {each.key for term in shape.node_affinity for each in term}
+    return frozenset(affine | {key for key, _ in shape.node_selector})
+
+
+def gang_label_keys(gang: Gang) -> frozenset[str]:
+    """Node labels that any task of the gang asks about."""
+    return frozenset().union(*(label_keys(task.shape) for task in gang.tasks))
+
+
+def path(queue: str, *, queues: Mapping[str, MemberQueue]) -> Iterator[MemberQueue]:
+    """A queue of the member and its ancestors; nothing for a queue that the member does not publish."""
+    seen: set[str] = set()
+    while queue in queues and queue not in seen:
+        seen.add(queue)
+        yield queues[queue]
+        queue = queues[queue].parent

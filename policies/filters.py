@@ -1,0 +1,141 @@
+"""Filters: small rules that say whether a Job may go to a cluster. Each answers a Verdict and never raises to say no.
+
+Which are enabled, and in which order, is a list in the hub's settings; the first that says no is the one people read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from apis import kinds
+from apis.vectors import ResourceVector
+from policies import capacities, fit
+from policies.capacities import CapacityView
+from policies.fit import Answer, Packing, Room
+from policies.matching import affinity_refusal
+from policies.members import Affinity, ClusterView, PolicyView
+from policies.shapes import Gang, tolerated
+from policies.verdicts import PASS, Verdict, Wake
+from policies.views import JobView
+
+
+@dataclass(slots=True)
+class Question:
+    """May this Job go to this cluster? The one view that filters and scores see.
+
+    `room` is what is left there after everything promised; None while the member has published nothing. `promised` is what
+    the hub sent to each queue of the member since. `penalty` is 0 (none) to 1. `packing` is filled by the capacity filter.
+    """
+
+    job: JobView
+    gang: Gang
+    policy: PolicyView
+    affinity: Affinity | None
+    cluster: ClusterView
+    capacity: CapacityView | None = None
+    room: Room | None = None
+    promised: Mapping[str, ResourceVector] = field(default_factory=dict)
+    closed: str = ""
+    """Why this member refused the same before, while it has published nothing newer; "" when it did not."""
+    penalty: float = 0.0
+    packing: Packing | None = None
+
+
+Filter = Callable[[Question], Verdict]
+
+
+def affinity(question: Question) -> Verdict:
+    """The policy's names, exclusions, labels and fields."""
+    text = affinity_refusal(question.affinity, question.cluster) if question.affinity else ""
+    return Verdict("ClusterAffinity", text, (Wake.POLICY, Wake.CLUSTER)) if text else PASS
+
+
+def taints(question: Question) -> Verdict:
+    """Taints of the cluster that the policy does not tolerate."""
+    taint = tolerated(question.cluster.taints, by=question.policy.tolerations)
+    if taint is None:
+        return PASS
+    return Verdict("ClusterTaint", f"taint {taint.key}:{taint.effect} is not tolerated", (Wake.CLUSTER, Wake.POLICY))
+
+
+def apis(question: Question) -> Verdict:
+    """The member serves Volcano Jobs, once it has said what it serves; an incomplete list proves nothing."""
+    cluster, wanted = question.cluster, (kinds.JOB.api_version, kinds.JOB.kind)
+    if cluster.kinds is None or not cluster.complete or wanted in cluster.kinds:
+        return PASS
+    return Verdict("KindMissing", f"it does not serve {kinds.JOB.kind} of {kinds.JOB.api_version}", (Wake.CLUSTER,))
+
+
+def health(question: Question) -> Verdict:
+    """It is Ready, and not leaving."""
+    cluster = question.cluster
+    if cluster.deleting:
+        return Verdict("ClusterLeaving", "it is being removed", (Wake.CLUSTER,))
+    if cluster.ready != "True":
+        reason = cluster.conditions.get("Ready", ("", "not reported yet"))[1]
+        return Verdict("ClusterNotReady", f"Ready is {cluster.ready} ({reason})", (Wake.CLUSTER,))
+    return PASS
+
+
+def refused(question: Question) -> Verdict:
+    """What it refused stays closed until it publishes something newer."""
+    return Verdict("RefusedBefore", question.closed, (Wake.CAPACITY,)) if question.closed else PASS
+
+
+def queue(question: Question) -> Verdict:
+    """The member's own queue of that name and its ancestors, the least along the path (protocol.md 4)."""
+    capacity = question.capacity
+    if capacity is None:
+        return PASS
+    for each in capacities.path(question.job.queue, queues=capacity.queues):
+        if not each.open:
+            return Verdict("MemberQueueClosed", f"its queue {each.name} is not open", (Wake.CAPACITY,))
+        after = each.used + question.promised.get(each.name, ResourceVector()) + question.gang.requests
+        over = [] if each.limit is None else [name for name, limit in each.limit.items() if after.get(name) > limit]
+        if over:
+            return Verdict("MemberQueueFull", f"its queue {each.name} has too little {', '.join(over)}", (Wake.CAPACITY,))
+    return PASS
+
+
+def capacity(question: Question) -> Verdict:
+    """A packing of the gang's minimum on what is free. Exact for requests; Unknown passes, and the member has the last word."""
+    if question.capacity is None or question.room is None or question.capacity.generation == 0:
+        return Verdict("CapacityUnknown", "it has not published its capacity yet", (Wake.CAPACITY,))
+    missing = capacities.gang_label_keys(question.gang) - question.capacity.label_keys
+    if missing:
+        asked = ", ".join(sorted(missing))
+        return Verdict("LabelsUnknown", f"its capacity is not told apart by {asked} yet", (Wake.CAPACITY,))
+    question.packing = fit.pack(question.room, question.gang)
+    match question.packing.answer:
+        case Answer.NO:
+            return Verdict("NoRoom", question.packing.text, (Wake.CAPACITY, Wake.JOB))
+        case Answer.UNKNOWN:
+            return Verdict(text=question.packing.text, sure=False)
+        case _:
+            return PASS
+
+
+FILTERS: Final[Mapping[str, Filter]] = {
+    "affinity": affinity,
+    "taints": taints,
+    "apis": apis,
+    "health": health,
+    "refused": refused,
+    "queue": queue,
+    "capacity": capacity,
+}
+"""All filters by the name that settings use."""
+
+
+def judge(question: Question, *, filters: Sequence[str]) -> Verdict:
+    """The first no; else a yes that is sure only if every filter was."""
+    sure, text = True, ""
+    for name in filters:
+        verdict = FILTERS[name](question)
+        if not verdict.passes:
+            return verdict
+        if not verdict.sure:
+            sure, text = False, verdict.text
+    return PASS if sure else Verdict(text=text, sure=False)

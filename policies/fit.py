@@ -1,0 +1,235 @@
+"""Does a gang fit a member? A packing of all its pods on a copy of the member's free rows (protocol.md 4).
+
+Never a minimum over shapes: tasks compete for the same nodes, so they are placed one after the other, the most demanding
+shape first, each pod on the row that it leaves the least of (best fit decreasing; Johnson, 1973). For a gang of one shape
+the count is exact; for several shapes a packing that is found is real, and one that is not found may still exist.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from apis.vectors import ResourceVector
+from policies.shapes import Gang, PodShape, Taint
+
+Array = npt.NDArray[np.int64]
+
+
+class Answer(enum.StrEnum):
+    """Protocol.md 4."""
+
+    FITS = "Fits"
+    NO = "No"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """Nodes that are alike to every pod: labels that pods ask for, taints, and what one node can allocate."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    allocatable: ResourceVector = ResourceVector()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Free room of a member: row i says that `count[i]` nodes of class `kind[i]` have `free[i]` left each.
+
+    `free` is (rows, resources) in milli units. Frozen by convention: `Room` copies before it writes.
+    """
+
+    classes: tuple[NodeClass, ...]
+    resources: tuple[str, ...]
+    kind: Array
+    free: Array
+    count: Array
+
+    @property
+    def total(self) -> ResourceVector:
+        """Everything that is free."""
+        sums = (self.free * self.count[:, None]).sum(axis=0) if len(self.count) else np.zeros(len(self.resources), np.int64)
+        return ResourceVector({name: int(amount) for name, amount in zip(self.resources, sums, strict=True)})
+
+
+def rows(classes: Sequence[NodeClass], listed: Sequence[tuple[int, ResourceVector, int]]) -> Rows:
+    """Rows from (class index, free vector of one node, number of nodes)."""
+    names = tuple(sorted({name for _, free, _ in listed for name in free}))
+    table = np.array([[free.get(name) for name in names] for _, free, _ in listed], dtype=np.int64)
+    return Rows(
+        classes=tuple(classes),
+        resources=names,
+        kind=np.array([kind for kind, _, _ in listed], dtype=np.int64),
+        free=table.reshape(len(listed), len(names)),
+        count=np.array([count for _, _, count in listed], dtype=np.int64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """The answer for one gang on one member; `text` says what is short, or what only the member can tell."""
+
+    answer: Answer
+    text: str = ""
+    whole: bool = False
+    """All replicas fit, not only the minimum."""
+
+
+class Room:
+    """A working copy of a member's rows, from which promised gangs are taken."""
+
+    def __init__(self, source: Rows) -> None:
+        self._source = source
+        self._kind, self._free, self._count = source.kind, source.free, source.count
+        self._index = {name: at for at, name in enumerate(source.resources)}
+        self._accepts: dict[PodShape, npt.NDArray[np.bool_]] = {}
+
+    def copy(self) -> Room:
+        """An independent copy; arrays are shared until one of the two is written."""
+        other = Room(self._source)
+        other._kind, other._free, other._count = self._kind, self._free, self._count
+        other._accepts = self._accepts
+        return other
+
+    @property
+    def free(self) -> ResourceVector:
+        """Everything that is left."""
+        left = Rows(self._source.classes, self._source.resources, self._kind, self._free, self._count)
+        return left.total
+
+    def take(self, shape: PodShape, *, pods: int) -> int:
+        """Place up to `pods` pods; answers how many found a place."""
+        eligible = self._eligible(shape)
+        if pods <= 0 or eligible is None:
+            return 0
+        at, demand = self._demand(shape)
+        per_node = self._copies(demand, at, limit=1 if shape.one_per_node else pods)
+        per_node[~eligible] = 0
+        chosen = np.flatnonzero(per_node)
+        if not len(chosen):
+            return 0
+        # Best fit: rows whose room for this shape is smallest first, so that large holes stay for large pods.
+        order = chosen[np.argsort(per_node[chosen], kind="stable")]
+        return self._fill(order, per_node, demand, at, pods)
+
+    def _eligible(self, shape: PodShape) -> npt.NDArray[np.bool_] | None:
+        if any(name not in self._index for name, amount in shape.requests.items() if amount > 0):
+            return None
+        known = self._accepts.get(shape)
+        if known is None:
+            classes = self._source.classes
+            known = np.array([shape.accepts(each.labels, taints=each.taints) for each in classes], dtype=np.bool_)
+            self._accepts[shape] = known
+        return known[self._kind] if len(self._kind) else None
+
+    def _demand(self, shape: PodShape) -> tuple[list[int], Array]:
+        asked = [(self._index[name], amount) for name, amount in shape.requests.items() if amount > 0]
+        return [at for at, _ in asked], np.array([amount for _, amount in asked], dtype=np.int64)
+
+    def _copies(self, demand: Array, at: list[int], *, limit: int) -> Array:
+        """How many pods one node of each row takes."""
+        if not at:
+            return np.full(len(self._count), limit, dtype=np.int64)
+        copies: Array = np.clip((self._free[:, at] // demand).min(axis=1), 0, limit)
+        return copies
+
+    def _fill(self, order: Array, per_node: Array, demand: Array, at: list[int], pods: int) -> int:
+        capacity = per_node[order] * self._count[order]
+        before = np.concatenate(([0], np.cumsum(capacity)[:-1]))
+        wanted = np.clip(pods - before, 0, capacity)
+        used = order[wanted > 0]
+        self._free, self._count = self._free.copy(), self._count.copy()
+        spare: list[tuple[int, Array, int]] = []
+        for row, amount in zip(used.tolist(), wanted[wanted > 0].tolist(), strict=True):
+            spare += self._split(row, amount, int(per_node[row]), demand, at)
+        if spare:
+            self._kind = np.concatenate((self._kind, np.array([kind for kind, _, _ in spare], dtype=np.int64)))
+            self._free = np.concatenate((self._free, np.array([free for _, free, _ in spare], dtype=np.int64)))
+            self._count = np.concatenate((self._count, np.array([count for _, _, count in spare], dtype=np.int64)))
+        return int(wanted.sum())
+
+    def _split(self, row: int, amount: int, each: int, demand: Array, at: list[int]) -> list[tuple[int, Array, int]]:
+        """Put `amount` pods on the nodes of a row, `each` at most on one: full nodes stay the row, the others are split off."""
+        full, rest = divmod(amount, each)
+        untouched = int(self._count[row]) - full - (1 if rest else 0)
+        kind, before = int(self._kind[row]), self._free[row].copy()
+        spare = []
+        if rest:
+            partly = before.copy()
+            partly[at] -= demand * rest
+            spare.append((kind, partly, 1))
+        if untouched:
+            spare.append((kind, before, untouched))
+        self._free[row, at] -= demand * each
+        self._count[row] = full
+        return spare
+
+    def take_all(self, pods: Sequence[tuple[PodShape, int]]) -> tuple[PodShape, int, int] | None:
+        """Place everything, the most demanding shape first; answers (shape, placed, wanted) of the first that did not fit."""
+        for shape, count in self._ordered(pods):
+            placed = self.take(shape, pods=count)
+            if placed < count:
+                return shape, placed, count
+        return None
+
+    def charge(self, gang: Gang) -> None:
+        """Take a promised gang: all its pods, as many as find a place."""
+        for shape, count in self._ordered(gang.whole()):
+            self.take(shape, pods=count)
+
+    def _ordered(self, pods: Sequence[tuple[PodShape, int]]) -> list[tuple[PodShape, int]]:
+        """Equal shapes together, the most demanding first."""
+        counts: dict[PodShape, int] = {}
+        for shape, count in pods:
+            counts[shape] = counts.get(shape, 0) + count
+        return sorted(counts.items(), key=lambda each: self._weight(each[0]), reverse=True)
+
+    def _weight(self, shape: PodShape) -> tuple[float, str]:
+        """Dominant share of the room; ties by text, so that the order is defined."""
+        largest = self._source.free.max(axis=0) if len(self._source.free) else np.zeros(len(self._index), np.int64)
+        shares = [
+            amount / max(int(largest[self._index[name]]), 1) if name in self._index else float("inf")
+            for name, amount in shape.requests.items()
+            if amount > 0
+        ]
+        return max(shares, default=0.0), repr(shape.requests)
+
+    def shortage(self, shape: PodShape) -> str:
+        """What keeps one more pod of this shape out, for people."""
+        missing = [name for name, amount in shape.requests.items() if amount > 0 and name not in self._index]
+        if missing:
+            return f"no node offers {', '.join(missing)}"
+        eligible = self._eligible(shape)
+        if eligible is None or not eligible[self._count > 0].any():
+            return "no node matches its selector, affinity and tolerations" if len(self._kind) else "no ready nodes"
+        at, demand = self._demand(shape)
+        live = eligible & (self._count > 0)
+        short = [
+            self._source.resources[col]
+            for col, need in zip(at, demand, strict=True)
+            if not (self._free[live, col] >= need).any()
+        ]
+        return f"short of {', '.join(short)}" if short else "no single node has enough of everything it asks for"
+
+
+def pack(room: Room, gang: Gang) -> Packing:
+    """Fits, No or Unknown for the minimum of a gang; the room stays as it was."""
+    trial = room.copy()
+    failed = trial.take_all(gang.least())
+    if failed is not None:
+        shape, placed, wanted = failed
+        return Packing(Answer.NO, text=f"{placed} of {wanted} pods ({_amounts(shape)}) fit: {trial.shortage(shape)}")
+    whole = room.copy().take_all(gang.whole()) is None
+    if gang.unknown:
+        return Packing(Answer.UNKNOWN, text=f"only the member can tell: {gang.unknown}", whole=whole)
+    return Packing(Answer.FITS, whole=whole)
+
+
+def _amounts(shape: PodShape) -> str:
+    return str(ResourceVector({name: amount for name, amount in shape.requests.items() if name != "pods"}))

@@ -1,0 +1,496 @@
+"""What the hub keeps of members, queues and policies, and of Namespaces, PriorityClasses and Commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from apis import keys
+from apis.quantities import InvalidQuantity
+from apis.vectors import ResourceVector
+from policies.shapes import Requirement, Taint, Toleration
+from policies.views import Condition, Meta, Problem, own_settings
+
+RENEWALS: Final = f"{keys.GROUP}/renewals"
+"""Annotation of the member Lease: how often the fencer renewed it."""
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A registered member. `ready` is the status of its condition Ready: True, False or Unknown."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    created: str = ""
+    id: str = ""
+    sync_mode: str = "Pull"
+    provider: str = ""
+    region: str = ""
+    zones: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    ready: str = "Unknown"
+    conditions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Type to (status, reason)."""
+    deleting: bool = False
+    kinds: frozenset[tuple[str, str]] | None = None
+    """(groupVersion, kind) that the member serves; None until it has said so."""
+    complete: bool = True
+    """False while the member says that its own discovery was not complete."""
+
+    @property
+    def properties(self) -> Mapping[str, tuple[str, ...]]:
+        """What field selectors of policies see."""
+        return {"provider": (self.provider,), "region": (self.region,), "zone": self.zones}
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """A member Lease: `fence` is F, `renewal` changes with every renewal by the fencer."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    cluster: str = ""
+    holder: str = ""
+    fence: int = 0
+    renewal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A hub Queue. An empty `state` is Open: the API server has not written one yet."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    parent: str = ""
+    state: str = ""
+    capability: ResourceVector | None = None
+    weight: int = 1
+    priority: int = 0
+    deleting: bool = False
+    problem: Problem | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether new Jobs may start from it."""
+        return self.state in ("", "Open") and not self.deleting
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """matchLabels and matchExpressions as one conjunction."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """An empty selector matches everything."""
+        return all(each.holds(labels) for each in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """Which clusters a policy means; what is given must all hold, nothing given means every cluster."""
+
+    names: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    labels: LabelSelector | None = None
+    fields: tuple[Requirement, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """One resource selector of a policy."""
+
+    api_version: str
+    kind: str
+    namespace: str = ""
+    name: str = ""
+    labels: LabelSelector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyView:
+    """A PropagationPolicy (`namespace` set) or a ClusterPropagationPolicy.
+
+    `affinities` are alternatives in order, the first with a fitting cluster is used; none means any cluster.
+    """
+
+    namespace: str
+    name: str
+    uid: str = ""
+    version: str = ""
+    priority: int = 0
+    selectors: tuple[Selector, ...] = ()
+    affinities: tuple[Affinity, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    placement: bytes = b""
+    """`spec.placement` as written, for the binding."""
+    deleting: bool = False
+
+    @property
+    def title(self) -> str:
+        """How people refer to it."""
+        if not self.uid:
+            return self.name
+        return f"PropagationPolicy {self.namespace}/{self.name}" if self.namespace else f"ClusterPropagationPolicy {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityView:
+    """A PriorityClass."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    value: int = 0
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceView:
+    """A Namespace: its settings of our group apply to Jobs that set nothing nearer."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    deleting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandView:
+    """A bus Command: `target` is (kind, name, uid) of what it is for."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    action: str = ""
+    target: tuple[str, str, str] = ("", "", "")
+    reason: str = ""
+
+
+# --- wire ------------------------------------------------------------------------------------------------------------
+
+
+class _Wire(msgspec.Struct, frozen=True, rename="camel"):
+    pass
+
+
+class _Taint(_Wire, frozen=True):
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class _ClusterSpec(_Wire, frozen=True):
+    id: str = ""
+    sync_mode: str = "Pull"
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+    zones: list[str] | None = None
+    taints: list[_Taint] | None = None
+
+
+class _Served(_Wire, frozen=True):
+    kind: str = ""
+
+
+class _Enablement(_Wire, frozen=True):
+    group_version: str = ""
+    resources: list[_Served] | None = None
+
+
+class _ClusterStatus(_Wire, frozen=True):
+    conditions: list[Condition] | None = None
+    api_enablements: list[_Enablement] | None = None
+
+
+class _Cluster(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    spec: _ClusterSpec = _ClusterSpec()
+    status: _ClusterStatus = _ClusterStatus()
+
+
+class _LeaseSpec(_Wire, frozen=True):
+    holder_identity: str | None = None
+    lease_transitions: int | None = None
+    renew_time: str | None = None
+
+
+class _Lease(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+class _QueueSpec(_Wire, frozen=True):
+    parent: str = ""
+    weight: int = 1
+    priority: int = 0
+    capability: dict[str, str | int | float] | None = None
+
+
+class _QueueStatus(_Wire, frozen=True):
+    state: str = ""
+
+
+class _Queue(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    spec: _QueueSpec = _QueueSpec()
+    status: _QueueStatus = _QueueStatus()
+
+
+class _Expression(_Wire, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class _LabelSelector(_Wire, frozen=True):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[_Expression] | None = None
+
+
+class _FieldSelector(_Wire, frozen=True):
+    match_expressions: list[_Expression] | None = None
+
+
+class _Affinity(_Wire, frozen=True):
+    affinity_name: str = ""
+    cluster_names: list[str] | None = None
+    exclude: list[str] | None = None
+    label_selector: _LabelSelector | None = None
+    field_selector: _FieldSelector | None = None
+
+
+class _Toleration(_Wire, frozen=True):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class _Placement(_Wire, frozen=True):
+    cluster_affinity: _Affinity | None = None
+    cluster_affinities: list[_Affinity] | None = None
+    cluster_tolerations: list[_Toleration] | None = None
+
+
+class _Selector(_Wire, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    label_selector: _LabelSelector | None = None
+
+
+class _PolicySpec(_Wire, frozen=True):
+    resource_selectors: list[_Selector] | None = None
+    priority: int | None = None
+    placement: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Policy(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    spec: _PolicySpec = _PolicySpec()
+
+
+class _Priority(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    value: int = 0
+    global_default: bool = False
+
+
+class _Plain(_Wire, frozen=True):
+    metadata: Meta = Meta()
+
+
+class _Target(_Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Command(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    action: str = ""
+    target: _Target | None = None
+    reason: str = ""
+
+
+_cluster = msgspec.json.Decoder(_Cluster)
+_lease = msgspec.json.Decoder(_Lease)
+_queue = msgspec.json.Decoder(_Queue)
+_policy = msgspec.json.Decoder(_Policy)
+_placement = msgspec.json.Decoder(_Placement)
+_priority = msgspec.json.Decoder(_Priority)
+_plain = msgspec.json.Decoder(_Plain)
+_command = msgspec.json.Decoder(_Command)
+
+
+def project_cluster(document: bytes) -> ClusterView:
+    """A Cluster."""
+    read = _cluster.decode(document)
+    conditions = {each.type: (each.status, each.reason) for each in read.status.conditions or []}
+    served = read.status.api_enablements
+    enabled = None
+    if served:
+        enabled = frozenset((each.group_version, kind.kind) for each in served for kind in each.resources or [])
+    return ClusterView(
+        namespace="",
+        name=read.metadata.name,
+        uid=read.metadata.uid,
+        version=read.metadata.resource_version,
+        created=read.metadata.creation_timestamp,
+        id=read.spec.id,
+        sync_mode=read.spec.sync_mode,
+        provider=read.spec.provider,
+        region=read.spec.region,
+        zones=tuple(read.spec.zones or ([read.spec.zone] if read.spec.zone else [])),
+        labels=read.metadata.labels or _EMPTY,
+        taints=tuple(Taint(each.key, each.value or "", each.effect) for each in read.spec.taints or []),
+        ready=conditions.get("Ready", ("Unknown", ""))[0],
+        conditions=conditions,
+        deleting=read.metadata.deletion_timestamp is not None,
+        kinds=enabled,
+        complete=conditions.get("CompleteAPIEnablements", ("True", ""))[0] == "True",
+    )
+
+
+def project_lease(document: bytes) -> LeaseView:
+    """A member Lease."""
+    read = _lease.decode(document)
+    renewals = (read.metadata.annotations or {}).get(RENEWALS, "")
+    return LeaseView(
+        namespace=read.metadata.namespace,
+        name=read.metadata.name,
+        uid=read.metadata.uid,
+        version=read.metadata.resource_version,
+        cluster=keys.cluster_of(read.metadata.namespace) or "",
+        holder=read.spec.holder_identity or "",
+        fence=read.spec.lease_transitions or 0,
+        renewal=f"{renewals}@{read.spec.renew_time or ''}" if renewals or read.spec.renew_time else "",
+    )
+
+
+def project_queue(document: bytes) -> QueueView:
+    """A Queue; a capability that cannot be read is a problem of the queue, and counts as nothing."""
+    read = _queue.decode(document)
+    capability, problem = None, None
+    try:
+        if read.spec.capability is not None:
+            capability = ResourceVector.from_quantities(read.spec.capability)
+    except InvalidQuantity as error:
+        capability, problem = ResourceVector(), Problem("spec.capability", str(error))
+    return QueueView(
+        namespace="",
+        name=read.metadata.name,
+        uid=read.metadata.uid,
+        version=read.metadata.resource_version,
+        parent=read.spec.parent,
+        state=read.status.state,
+        capability=capability,
+        weight=read.spec.weight,
+        priority=read.spec.priority,
+        deleting=read.metadata.deletion_timestamp is not None,
+        problem=problem,
+    )
+
+
+def _requirements(listed: list[_Expression] | None) -> tuple[Requirement, ...]:
+    return tuple(Requirement(each.key, each.operator, tuple(each.values or ())) for each in listed or [])
+
+
+def _labels(selector: _LabelSelector | None) -> LabelSelector | None:
+    if selector is None:
+        return None
+    exact = tuple(Requirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items()))
+    return LabelSelector(exact + _requirements(selector.match_expressions))
+
+
+def _affinity(read: _Affinity) -> Affinity:
+    return Affinity(
+        names=tuple(read.cluster_names or ()),
+        exclude=tuple(read.exclude or ()),
+        labels=_labels(read.label_selector),
+        fields=_requirements(read.field_selector.match_expressions if read.field_selector else None),
+        name=read.affinity_name,
+    )
+
+
+def project_policy(document: bytes) -> PolicyView:
+    """A PropagationPolicy or ClusterPropagationPolicy."""
+    read = _policy.decode(document)
+    placement = _placement.decode(read.spec.placement)
+    affinities = placement.cluster_affinities or ([placement.cluster_affinity] if placement.cluster_affinity else [])
+    return PolicyView(
+        namespace=read.metadata.namespace,
+        name=read.metadata.name,
+        uid=read.metadata.uid,
+        version=read.metadata.resource_version,
+        priority=read.spec.priority or 0,
+        selectors=tuple(
+            Selector(each.api_version, each.kind, each.namespace, each.name, _labels(each.label_selector))
+            for each in read.spec.resource_selectors or []
+        ),
+        affinities=tuple(_affinity(each) for each in affinities),
+        tolerations=tuple(
+            Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
+            for each in placement.cluster_tolerations or []
+        ),
+        settings=own_settings(read.metadata.annotations),
+        placement=bytes(read.spec.placement),
+        deleting=read.metadata.deletion_timestamp is not None,
+    )
+
+
+def project_priority(document: bytes) -> PriorityView:
+    """A PriorityClass."""
+    read = _priority.decode(document)
+    meta = read.metadata
+    return PriorityView("", meta.name, meta.uid, meta.resource_version, value=read.value, default=read.global_default)
+
+
+def project_namespace(document: bytes) -> NamespaceView:
+    """A Namespace."""
+    meta = _plain.decode(document).metadata
+    return NamespaceView(
+        namespace="",
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        settings=own_settings(meta.annotations),
+        deleting=meta.deletion_timestamp is not None,
+    )
+
+
+def project_command(document: bytes) -> CommandView:
+    """A bus Command."""
+    read = _command.decode(document)
+    meta, target = read.metadata, read.target or _Target()
+    return CommandView(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        action=read.action,
+        target=(target.kind, target.name, target.uid),
+        reason=read.reason,
+    )

@@ -1,0 +1,86 @@
+"""Hub queues: in which order Jobs are looked at, and whether a queue lets one start (design.md 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from apis import keys
+from apis.vectors import ResourceVector
+from policies.members import PriorityView, QueueView
+from policies.verdicts import PASS, Verdict, Wake
+from policies.views import JobView
+
+MAX_DEPTH: Final = 16
+"""A chain of parents longer than this is a cycle, or as good as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a queue can never take a Job: a reason for its status, the field, and the text."""
+
+    reason: str
+    field: str
+    message: str
+
+
+def priority_of(job: JobView, *, classes: Mapping[str, PriorityView]) -> int:
+    """Value of its PriorityClass, or of the global default; 0 when there is none or it is unknown."""
+    if job.priority_class:
+        named = classes.get(job.priority_class)
+        return named.value if named else 0
+    return max((each.value for each in classes.values() if each.default), default=0)
+
+
+def order_key(
+    job: JobView, *, queues: Mapping[str, QueueView], classes: Mapping[str, PriorityView]
+) -> tuple[int, int, str, str, str]:
+    """Smaller goes first: priority of the queue, priority of the Job, age, namespace, name."""
+    queue = queues.get(job.queue)
+    return (-(queue.priority if queue else 0), -priority_of(job, classes=classes), job.created, job.namespace, job.name)
+
+
+def refusal(name: str, *, queues: Mapping[str, QueueView]) -> Refusal | None:
+    """Whether a queue may be submitted to at all: it exists, is not root, is a leaf, and is open."""
+    queue = queues.get(name)
+    if queue is None:
+        return Refusal("QueueNotFound", "spec.queue", f"queue {name} does not exist")
+    if name == keys.ROOT_QUEUE:
+        return Refusal("QueueNotALeaf", "spec.queue", "Jobs cannot be submitted to the root queue")
+    if any(each.parent == name for each in queues.values()):
+        return Refusal("QueueNotALeaf", "spec.queue", f"queue {name} has child queues, submit to one of them")
+    if not queue.open:
+        return Refusal("QueueClosed", "spec.queue", f"queue {name} is {queue.state or 'being deleted'}")
+    return None
+
+
+def chain(name: str, *, queues: Mapping[str, QueueView]) -> tuple[str, ...]:
+    """The queue and its ancestors, leaf first; root is the parent of whatever names none."""
+    path: list[str] = []
+    while name and name not in path and len(path) < MAX_DEPTH:
+        path.append(name)
+        queue = queues.get(name)
+        name = (queue.parent or keys.ROOT_QUEUE) if queue and name != keys.ROOT_QUEUE else ""
+    return tuple(path)
+
+
+def admits(
+    job: JobView, *, request: ResourceVector, queues: Mapping[str, QueueView], used: Mapping[str, ResourceVector]
+) -> Verdict:
+    """Whether what runs from the queue and its ancestors plus `request` stays within every capability on the way.
+
+    Pods are not counted unless a capability names them; a resource that a capability does not name is not limited.
+    """
+    for name in chain(job.queue, queues=queues):
+        queue = queues.get(name)
+        if queue is None or queue.capability is None:
+            continue
+        after = used.get(name, ResourceVector()) + request
+        over = {
+            resource: after.get(resource) - limit for resource, limit in queue.capability.items() if after.get(resource) > limit
+        }
+        if over and any(request.get(resource) for resource in over):
+            lacking = ResourceVector({resource: amount for resource, amount in over.items() if request.get(resource)})
+            return Verdict("QueueFull", f"queue {name} would exceed its capability by {lacking}", (Wake.QUEUE, Wake.JOB))
+    return PASS

@@ -1,0 +1,50 @@
+"""Scores: 0..100 per rule for a cluster that passed the filters, weighed by the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policies.filters import Question
+
+Score = Callable[[Question], int]
+
+
+def balance(question: Question) -> int:
+    """How much of what is free stays free, in the scarcest resource the Job asks for."""
+    if question.room is None:
+        return 0
+    free = question.room.free
+    shares = [amount / max(free.get(name), 1) for name, amount in question.gang.requests.items() if amount > 0]
+    return _bounded(100 * (1 - max(shares, default=0.0)))
+
+
+def stability(question: Question) -> int:
+    """100 for a cluster where starts have not timed out lately."""
+    return _bounded(100 * (1 - question.penalty))
+
+
+def _bounded(value: float) -> int:
+    return max(0, min(100, round(value)))
+
+
+SCORES: Final[Mapping[str, Score]] = {"balance": balance, "stability": stability}
+"""All scores by the name that profiles use."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Rank:
+    """Smaller is better: the whole Job fits before only its minimum, a sure fit before an unsure one, then score and name."""
+
+    partial: bool
+    unsure: bool
+    minus_total: int
+    cluster: str
+
+
+def weigh(question: Question, *, weights: Mapping[str, int]) -> tuple[dict[str, int], int]:
+    """Each rule's score, and their weighted mean, rounded."""
+    scores = {name: SCORES[name](question) for name in sorted(weights)}
+    total = sum(weights.values()) or 1
+    return scores, round(sum(scores[name] * weight for name, weight in weights.items()) / total)

@@ -1,0 +1,117 @@
+"""Answers of rules: a Verdict of a filter, a Score of a score, and the record of a decision that people read."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+
+class Wake(enum.StrEnum):
+    """Kinds of events that could change an answer."""
+
+    CAPACITY = "capacity"
+    CLUSTER = "cluster"
+    QUEUE = "queue"
+    POLICY = "policy"
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a filter says: `code` "" means yes. `sure` is False where only the member can tell (Unknown)."""
+
+    code: str = ""
+    text: str = ""
+    wakes: tuple[Wake, ...] = ()
+    sure: bool = True
+
+    @property
+    def passes(self) -> bool:
+        """Whether the cluster stays in the choice."""
+        return not self.code
+
+
+PASS: Final = Verdict()
+
+
+class Outcome(enum.StrEnum):
+    """What was decided about a Job."""
+
+    PLACED = "Placed"
+    WAITING = "Waiting"
+    HELD = "Held"
+    REFUSED = "Refused"
+
+
+class Considered(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One cluster in a decision: the verdict that ruled it out, or its scores per rule (0..100)."""
+
+    cluster: str
+    code: str = ""
+    text: str = ""
+    scores: dict[str, int] = {}
+    total: int = 0
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The annotation `volcano-federation.io/verdicts` of a binding: why it is as it is.
+
+    `clusters` are the five best; `counts` counts the others by code; `wakes` says what would change it.
+    """
+
+    outcome: Outcome
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+    policy: str = ""
+    clusters: list[Considered] = []
+    counts: dict[str, int] = {}
+    wakes: list[Wake] = []
+
+    def same_as(self, other: Decision | None) -> bool:
+        """Whether a reader would learn nothing new: texts and scores may differ, codes and choices not."""
+        return other is not None and self._gist() == other._gist()
+
+    def _gist(self) -> tuple[object, ...]:
+        return (self.outcome, self.reason, self.field, [(each.cluster, each.code) for each in self.clusters])
+
+
+BEST: Final = 5
+"""How many clusters a decision names (protocol.md 7: a binding stays within 4 KiB)."""
+
+TEXT_LIMIT: Final = 240
+"""Characters of one text in a decision, for the same reason."""
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Decision)
+
+
+def encode(decision: Decision) -> str:
+    """The annotation value; the same bytes for the same decision."""
+    return _encoder.encode(decision).decode()
+
+
+def decode(text: str) -> Decision | None:
+    """Read a decision; None for what is not one (it only explains, so it stops nothing)."""
+    try:
+        return _decoder.decode(text)
+    except msgspec.MsgspecError:
+        return None
+
+
+def shortened(text: str) -> str:
+    """Within TEXT_LIMIT."""
+    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
+
+
+def best(considered: Iterable[Considered]) -> tuple[list[Considered], dict[str, int]]:
+    """The five best, and how many others there are by code ("Fits" for those that would do)."""
+    ordered = sorted(considered, key=lambda each: (bool(each.code), -each.total, each.code, each.cluster))
+    counts: dict[str, int] = {}
+    for each in ordered[BEST:]:
+        counts[each.code or "Fits"] = counts.get(each.code or "Fits", 0) + 1
+    return ordered[:BEST], counts

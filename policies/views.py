@@ -1,0 +1,442 @@
+"""What the hub keeps of Jobs, bindings and Works: slotted values read from raw bytes (≤ 3 KB a Job, protocol.md 7).
+
+`Projections` owns the pool in which equal shapes are one object; a program makes one and hands its methods to informers.
+An object that cannot be understood still has a view, with `problem` set: refusing it is a decision, and decisions are not
+made here.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from apis import keys, runs
+from policies import statuses, verdicts
+from policies.shapes import Gang, Pool, TaskSpec, UnreadableShape, read_gang
+from policies.statuses import JobStatus
+
+OWN: Final = keys.GROUP + "/"
+REFUSAL: Final = "Applied"
+"""Type of the Work condition that tells of acceptance or refusal."""
+GONE: Final = "Gone"
+"""Type of the Work condition that is True once the run's pods are known to be gone while the Work lives (A6)."""
+LOCALLY_DELETED: Final = "LocallyDeleted"
+"""Reason (or type) of the condition that says A6 happened."""
+FINISHED: Final = "Finished"
+"""Type of the binding condition that records the end; its reason is the terminal phase."""
+STARTED: Final = "Started"
+"""Type of the binding condition that says whether a pod of the epoch in its message has run."""
+
+
+class Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """The declared part of `metadata`."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[Owner] | None = None
+
+
+class Owner(msgspec.Struct, frozen=True, rename="camel"):
+    """One owner reference."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with an object, and in which field."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A hub Job. `settings` are its annotations of our group, prefix removed; `gang` is None only with a `problem`.
+
+    Times are RFC 3339 text as the API server wrote them.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    created: str = ""
+    generation: int = 0
+    deleting: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    owner_uid: str = ""
+    created_by_flow: str = ""
+    created_by_template: str = ""
+    queue: str = keys.DEFAULT_QUEUE
+    priority_class: str = ""
+    ttl: int | None = None
+    gang: Gang | None = None
+    problem: Problem | None = None
+    status: JobStatus = JobStatus()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.namespace, self.name)
+
+    @property
+    def phase(self) -> str:
+        """`status.state.phase`, "" before the first status."""
+        return self.status.state.phase
+
+    @property
+    def last_transition(self) -> str:
+        """When the phase was entered, "" when unknown."""
+        return self.status.state.last_transition_time or ""
+
+    @property
+    def retry_count(self) -> int:
+        """Restarts so far."""
+        return self.status.retry_count
+
+    @property
+    def running_duration(self) -> str:
+        """As the member wrote it, "" when unknown."""
+        return self.status.running_duration or ""
+
+    @property
+    def task_status_count(self) -> Mapping[str, object]:
+        """Pods by task and phase, as JSON has it."""
+        return {name: {"phase": dict(state.phase)} for name, state in self.status.task_status_count.items()}
+
+    @property
+    def ended(self) -> bool:
+        """The hub's Job shows a terminal phase."""
+        return self.phase in statuses.TERMINAL
+
+
+class Stage(enum.IntEnum):
+    """What the status of a binding tells; each is written once per epoch (protocol.md 7)."""
+
+    NOTHING = 0
+    SCHEDULED = 1
+    STARTED = 2
+    ENDED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BindingView:
+    """The hub's decision about a Job. `run` is None only with a `problem`; `ended` is the recorded terminal phase."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    job: str = ""
+    job_uid: str = ""
+    clusters: tuple[str, ...] = ()
+    run: runs.BindingRun | None = None
+    problem: Problem | None = None
+    deleting: bool = False
+    finalized: bool = False
+    left_alone: bool = False
+    """`spec.suspension.scheduling`: somebody else admits it."""
+    decision: verdicts.Decision | None = None
+    ended: str = ""
+    stage: tuple[int, Stage] = (0, Stage.NOTHING)
+    """Epoch and stage that the binding's status tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkView:
+    """A Work of any member, as far as the hub must know it. `applied` is None until the agent has said something."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    cluster: str = ""
+    created: str = ""
+    deleting: bool = False
+    record: runs.RunRecord | None = None
+    problem: Problem | None = None
+    binding: tuple[str, str] = ("", "")
+    queue: str = keys.DEFAULT_QUEUE
+    gang: Gang | None = None
+    applied: bool | None = None
+    reason: str = ""
+    message: str = ""
+    locally_deleted: bool = False
+    shrunk: bool = False
+    status: JobStatus | None = None
+
+    @property
+    def refusal(self) -> runs.RefusalReason | None:
+        """Why the member refused it; None when it did not."""
+        known = self.applied is False and self.reason in runs.RefusalReason.__members__.values()
+        return runs.RefusalReason(self.reason) if known else None
+
+    @property
+    def phase(self) -> str:
+        """Phase of the member's Job, "" when unknown."""
+        return self.status.state.phase if self.status else ""
+
+    @property
+    def started(self) -> bool:
+        """A pod of the run has run, or its phase went past Pending."""
+        return self.status is not None and self.status.started
+
+
+# --- wire ------------------------------------------------------------------------------------------------------------
+
+
+class _Wire(msgspec.Struct, frozen=True, rename="camel"):
+    pass
+
+
+class _JobSpec(_Wire, frozen=True):
+    queue: str = ""
+    min_available: int | None = None
+    priority_class_name: str = ""
+    ttl_seconds_after_finished: int | None = None
+    tasks: list[TaskSpec] | None = None
+
+
+class _JobHead(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: JobStatus = JobStatus()
+
+
+class _Reference(_Wire, frozen=True):
+    name: str = ""
+    uid: str = ""
+
+
+class _Target(_Wire, frozen=True):
+    name: str = ""
+
+
+class _Suspension(_Wire, frozen=True):
+    scheduling: bool | None = None
+
+
+class _BindingSpec(_Wire, frozen=True):
+    resource: _Reference = _Reference()
+    clusters: list[_Target] | None = None
+    suspension: _Suspension | None = None
+
+
+class Condition(_Wire, frozen=True):
+    """One condition of any object."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class _BindingStatus(_Wire, frozen=True):
+    conditions: list[Condition] | None = None
+
+
+class _Binding(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    spec: _BindingSpec = _BindingSpec()
+    status: _BindingStatus = _BindingStatus()
+
+
+class _Manifests(_Wire, frozen=True):
+    manifests: list[msgspec.Raw] | None = None
+
+
+class _WorkSpec(_Wire, frozen=True):
+    workload: _Manifests | None = None
+
+
+class _ManifestStatus(_Wire, frozen=True):
+    status: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _WorkStatus(_Wire, frozen=True):
+    conditions: list[Condition] | None = None
+    manifest_statuses: list[_ManifestStatus] | None = None
+
+
+class _Work(_Wire, frozen=True):
+    metadata: Meta = Meta()
+    spec: _WorkSpec = _WorkSpec()
+    status: _WorkStatus = _WorkStatus()
+
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+_job = msgspec.json.Decoder(_JobHead)
+_spec = msgspec.json.Decoder(_JobSpec)
+_binding = msgspec.json.Decoder(_Binding)
+_work = msgspec.json.Decoder(_Work)
+
+
+def own_settings(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Annotations of our group with the prefix removed."""
+    own = {sys.intern(name.removeprefix(OWN)): value for name, value in (annotations or {}).items() if name.startswith(OWN)}
+    return own or _EMPTY
+
+
+class Projections:
+    """Readers of the hub's own kinds, with one pool of shapes."""
+
+    def __init__(self) -> None:
+        self._pool = Pool()
+
+    def job(self, document: bytes) -> JobView:
+        """A Job; raises msgspec's errors only when not even its metadata can be read."""
+        head = _job.decode(document)
+        meta, annotations = head.metadata, head.metadata.annotations or {}
+        spec, gang, problem = self._job_spec(head.spec)
+        owner = next((each.uid for each in meta.owner_references or [] if each.controller), "")
+        return JobView(
+            namespace=sys.intern(meta.namespace),
+            name=meta.name,
+            uid=meta.uid,
+            version=meta.resource_version,
+            created=meta.creation_timestamp,
+            generation=meta.generation,
+            deleting=meta.deletion_timestamp is not None,
+            labels=meta.labels or _EMPTY,
+            settings=own_settings(annotations),
+            owner_uid=owner,
+            created_by_flow=annotations.get(keys.CREATED_BY_FLOW, ""),
+            created_by_template=annotations.get(keys.CREATED_BY_TEMPLATE, ""),
+            queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
+            priority_class=sys.intern(spec.priority_class_name),
+            ttl=spec.ttl_seconds_after_finished,
+            gang=gang,
+            problem=problem,
+            status=head.status,
+        )
+
+    def _job_spec(self, raw: msgspec.Raw) -> tuple[_JobSpec, Gang | None, Problem | None]:
+        try:
+            spec = _spec.decode(raw)
+            return spec, read_gang(spec.tasks or (), minimum=spec.min_available, pool=self._pool), None
+        except UnreadableShape as error:
+            return spec, None, Problem(error.field, error.message)
+        except msgspec.MsgspecError as error:
+            text = str(error)
+            where = text.rsplit("`$", 1)[-1].rstrip("`") if "`$" in text else ""
+            return _JobSpec(), None, Problem("spec" + where, text)
+
+    def binding(self, document: bytes) -> BindingView:
+        """A ResourceBinding."""
+        read = _binding.decode(document)
+        meta, annotations = read.metadata, read.metadata.annotations or {}
+        run, problem = _binding_run(annotations.get(keys.RUN), where=f"binding {meta.namespace}/{meta.name}")
+        ended = _ended(read.status.conditions)
+        return BindingView(
+            namespace=sys.intern(meta.namespace),
+            name=meta.name,
+            uid=meta.uid,
+            version=meta.resource_version,
+            job=read.spec.resource.name,
+            job_uid=read.spec.resource.uid,
+            clusters=tuple(sys.intern(each.name) for each in read.spec.clusters or []),
+            run=run,
+            problem=problem,
+            deleting=meta.deletion_timestamp is not None,
+            finalized=keys.BINDING_FINALIZER in (meta.finalizers or []),
+            left_alone=bool(read.spec.suspension and read.spec.suspension.scheduling),
+            decision=verdicts.decode(annotations.get(VERDICTS, "")),
+            ended=ended,
+            stage=_stage(read.status.conditions, ended=ended),
+        )
+
+    def work(self, document: bytes) -> WorkView:
+        """A Work."""
+        read = _work.decode(document)
+        meta, annotations = read.metadata, read.metadata.annotations or {}
+        record, problem = _work_record(annotations.get(keys.RUN), where=f"work {meta.namespace}/{meta.name}")
+        manifests = (read.spec.workload.manifests if read.spec.workload else None) or []
+        spec, gang, _ = self._job_spec(_job.decode(manifests[0]).spec) if manifests else (_JobSpec(), None, None)
+        conditions = {each.type: each for each in read.status.conditions or []}
+        applied = conditions.get(REFUSAL)
+        gone = conditions.get(GONE) or conditions.get(LOCALLY_DELETED)
+        return WorkView(
+            namespace=sys.intern(meta.namespace),
+            name=meta.name,
+            uid=meta.uid,
+            version=meta.resource_version,
+            cluster=sys.intern(keys.cluster_of(meta.namespace) or ""),
+            created=meta.creation_timestamp,
+            deleting=meta.deletion_timestamp is not None,
+            record=record,
+            problem=problem,
+            binding=(annotations.get(keys.BINDING_NAMESPACE, ""), annotations.get(keys.BINDING_NAME, "")),
+            queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
+            gang=gang,
+            applied={"True": True, "False": False}.get(applied.status) if applied else None,
+            reason=applied.reason if applied else "",
+            message=applied.message if applied else "",
+            locally_deleted=gone is not None and gone.status == "True",
+            shrunk=bool(manifests) and gang is not None and not gang.tasks,
+            status=_member_status(read.status.manifest_statuses),
+        )
+
+
+VERDICTS: Final = f"{keys.GROUP}/verdicts"
+"""Annotation of the binding: why it is as it is (`verdicts.Decision`)."""
+
+
+def _binding_run(text: str | None, *, where: str) -> tuple[runs.BindingRun | None, Problem | None]:
+    if text is None:
+        return None, Problem(f"metadata.annotations[{keys.RUN}]", "a binding without a run was not made by this hub")
+    try:
+        return runs.decode_binding(text, where=where), None
+    except runs.UnreadableRun as error:
+        return None, Problem(f"metadata.annotations[{keys.RUN}]", str(error))
+
+
+def _work_record(text: str | None, *, where: str) -> tuple[runs.RunRecord | None, Problem | None]:
+    if text is None:
+        return None, Problem(f"metadata.annotations[{keys.RUN}]", "no run record")
+    try:
+        return runs.decode_record(text, where=where), None
+    except runs.UnreadableRun as error:
+        return None, Problem(f"metadata.annotations[{keys.RUN}]", str(error))
+
+
+def _ended(conditions: list[Condition] | None) -> str:
+    return next((each.reason for each in conditions or [] if each.type == FINISHED and each.status == "True"), "")
+
+
+def _stage(conditions: list[Condition] | None, *, ended: str) -> tuple[int, Stage]:
+    started = next((each for each in conditions or [] if each.type == STARTED), None)
+    if started is None:
+        return (0, Stage.ENDED if ended else Stage.NOTHING)
+    epoch = started.message.removeprefix("epoch ")
+    stage = Stage.STARTED if started.status == "True" else Stage.SCHEDULED
+    return (int(epoch) if epoch.isdigit() else 0, Stage.ENDED if ended else stage)
+
+
+def _member_status(items: list[_ManifestStatus] | None) -> JobStatus | None:
+    raw = bytes(items[0].status) if items else b""
+    if raw in (b"", b"null"):
+        return None
+    try:
+        return statuses.decode(raw)
+    except msgspec.MsgspecError:
+        return None  # an unreadable status tells nothing; what was folded last stays
