@@ -133,6 +133,11 @@ Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Kubeconfi
 Context = Annotated[str | None, typer.Option("--context", help="Context in the kubeconfig; none: its current one.")]
 
 
+@main.callback()
+def program() -> None:
+    """Keeps `run` a word of its own while it is the only command."""
+
+
 @main.command()
 def run(kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Run the hub until it is told to stop."""
