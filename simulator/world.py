@@ -258,14 +258,15 @@ class World:
     # --- what happened -----------------------------------------------------------------------------------------------
 
     def story(self, *, last: int = 25) -> str:
-        """The world in a few lines, for a reader of a failed test."""
+        """The world in a few lines, for a reader of a failed test; renewals of Leases apart."""
         lines = [f"seed {self.seed}, {self.clock.boot():.1f} s", *self.faults.fired, *self.crashes]
         for kind in (kinds.JOB_FLOW, kinds.JOB, kinds.RESOURCE_BINDING, kinds.WORK):
             lines += [manifests.summary(doc) for doc in self.all(kind)]
         for member in self.members:
             for kind in (kinds.JOB, kinds.POD_GROUP, kinds.POD):
                 lines += [f"{member}: {manifests.summary(doc)}" for doc in self.all(kind, server=member)]
-        return "\n".join([*lines, *map(str, self.faults.log[-last:])])
+        told = [write for write in self.faults.log if not (write.verb == "replace" and write.kind == kinds.LEASE.name)]
+        return "\n".join([*lines, *map(str, told[-last:])])
 
 
 async def _run(program: Any) -> None:
