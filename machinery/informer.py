@@ -12,20 +12,15 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
-
-import msgspec
+from typing import Any, Generic, Protocol
 
 from apis.kinds import Kind
 from machinery.clock import Chance, Clock
 from machinery.errors import ApiError, Expired, Invalid, Unreachable
-from machinery.port import WATCH_TIMEOUT, Document, EventType, Port, WatchEvent
+from machinery.port import WATCH_TIMEOUT, Document, Port, WatchEvent
+from machinery.projections import Change, Key, Listing, P, Projected, Store, Unidentified, is_newer, version_of
 from machinery.retry import backoff
-
-Key = tuple[str, str]
-"""Namespace ("" for cluster-scoped objects) and name."""
 
 WATCH_SLACK = 30.0
 """Seconds a watch may outlive its time-out before it is given up as hung."""
@@ -33,38 +28,9 @@ WATCH_SLACK = 30.0
 SHORT_WATCH = 1.0
 """Seconds; a watch that ends sooner without an event counts as a failure, so that a broken server is not asked in a loop."""
 
-TOMBSTONES = 1024
-"""Deletions remembered, so that a repeated older event does not bring an object back."""
-
 log = logging.getLogger(__name__)
 
-
-class Projected(Protocol):
-    """What every projection carries."""
-
-    @property
-    def namespace(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def uid(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-
-P = TypeVar("P", bound=Projected)
-
-
-@dataclass(frozen=True, slots=True)
-class Change(Generic[P]):
-    """One difference: `old` None for an object that appeared, `new` None for one that is gone."""
-
-    key: Key
-    old: P | None
-    new: P | None
+__all__ = ["Change", "Informer", "InformerMetrics", "Informers", "Key", "Projected", "is_newer"]
 
 
 class InformerMetrics(Protocol):
@@ -85,40 +51,6 @@ class InformerMetrics(Protocol):
     def broken(self, kind: str) -> None:
         """An object could not be projected."""
         ...
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct):
-    metadata: _Meta
-
-
-_decode_meta = msgspec.json.Decoder(_Object).decode
-
-_UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, TypeError)
-"""What a projection may raise for an object it cannot read; anything else is a bug and surfaces."""
-
-
-def is_newer(version: str, than: str) -> bool:
-    """Whether one resourceVersion is later than another of the same kind; unknown forms count as newer, "" never."""
-    if not version:
-        return False
-    if not (version.isdigit() and than.isdigit()):
-        return version != than
-    return int(version) > int(than)
-
-
-class _Listing(Generic[P]):
-    """What one list has brought so far."""
-
-    def __init__(self) -> None:
-        self.objects: dict[Key, P] = {}
-        self.broken: dict[Key, str] = {}
 
 
 class Informer(Generic[P]):
@@ -150,11 +82,8 @@ class Informer(Generic[P]):
         self._page_size = page_size
         self._streaming = streaming
         self._metrics = metrics
-        self._objects: dict[Key, P] = {}
-        self._broken: dict[Key, str] = {}
-        self._gone: dict[Key, str] = {}
+        self._store = Store(project, unreadable=self._unreadable)
         self._handlers: list[Callable[[Change[P]], None]] = []
-        self._reached = ""
         self._listed = False
         self._failures = 0
         self._synced = asyncio.Event()
@@ -163,23 +92,24 @@ class Informer(Generic[P]):
 
     def get(self, namespace: str | None, name: str) -> P | None:
         """The projection, or None when there is no such object (or none that could be read)."""
-        return self._objects.get((namespace or "", name))
+        return self._store.objects.get((namespace or "", name))
 
     def values(self) -> Iterable[P]:
         """All projections in no promised order."""
-        return self._objects.values()
+        return self._store.objects.values()
 
     def sorted(self) -> list[P]:
         """All projections by namespace and name."""
-        return [self._objects[key] for key in sorted(self._objects)]
+        objects = self._store.objects
+        return [objects[key] for key in sorted(objects)]
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._store.objects)
 
     @property
     def reached(self) -> str:
         """The resourceVersion up to which the store is complete; "" before the first list."""
-        return self._reached
+        return self._store.reached
 
     @property
     def synced(self) -> bool:
@@ -189,7 +119,7 @@ class Informer(Generic[P]):
     @property
     def broken(self) -> Mapping[Key, str]:
         """Objects that exist and cannot be projected, with the reason. Their last readable projection, if any, stays."""
-        return MappingProxyType(self._broken)
+        return MappingProxyType(self._store.broken)
 
     async def wait_synced(self) -> None:
         """Return once the first list has been read."""
@@ -223,23 +153,23 @@ class Informer(Generic[P]):
         if not self._listed and not self._streaming:
             await self._list()
         started = self._clock.boot()
-        listing = None if self._listed else _Listing[P]()
+        listing = None if self._listed else Listing[P]()
         events = 0
         async with self._watching(initial=listing is not None) as stream:
             async for event in stream:
                 events += 1
                 if listing is not None and not event.initial_end:
-                    self._collect(listing, event)
+                    self._store.collect(listing, event)
                 elif listing is not None:
-                    self._replace(listing, version=_version_of(event))
+                    self._replace(listing, version=version_of(event))
                     listing = None
                 else:
                     self._apply(event)
-                    self._failures = 0
         if listing is not None:
             raise Unreachable("the watch ended before its list was complete", request=f"watch {self.kind.name}")
         if events == 0 and self._clock.boot() - started < SHORT_WATCH:
             raise Unreachable("the watch ended at once", request=f"watch {self.kind.name}")
+        self._failures = 0
 
     @contextlib.asynccontextmanager
     async def _watching(self, *, initial: bool) -> AsyncIterator[AsyncIterator[WatchEvent]]:
@@ -247,7 +177,7 @@ class Informer(Generic[P]):
         stream = self._port.watch(
             self.kind,
             **self._scope,
-            resource_version="" if initial else self._reached,
+            resource_version="" if initial else self._store.reached,
             send_initial=initial,
             timeout=WATCH_TIMEOUT,
         )
@@ -262,12 +192,12 @@ class Informer(Generic[P]):
                 await close()
 
     async def _list(self) -> None:
-        listing = _Listing[P]()
+        listing = Listing[P]()
         token = ""
         while True:
             page = await self._port.list(self.kind, **self._scope, limit=self._page_size, continue_token=token)
             for document in page.items:
-                self._keep(listing, document)
+                self._store.keep(listing, document)
             token = page.continue_token
             if not token:
                 break
@@ -284,134 +214,35 @@ class Informer(Generic[P]):
         if wait:
             await self._clock.sleep(delay)
 
-    # --- the store ---------------------------------------------------------------------------------------------------
+    # --- handing on --------------------------------------------------------------------------------------------------
 
-    def _keep(self, listing: _Listing[P], document: Document) -> None:
-        """Put one document into a listing, readable or not."""
-        projection, key = self._read(document, broken=listing.broken)
-        if projection is not None:
-            listing.objects[key] = projection
-
-    def _collect(self, listing: _Listing[P], event: WatchEvent) -> None:
-        """One event of a streaming list before its end."""
-        if event.type is EventType.BOOKMARK:
-            return
-        if event.type is EventType.DELETED:
-            key = _key_of(event.document)
-            listing.objects.pop(key, None)
-            listing.broken.pop(key, None)
-            return
-        self._keep(listing, event.document)
-
-    def _replace(self, listing: _Listing[P], *, version: str) -> None:
-        """Take over a complete list and hand out how it differs from what was known."""
-        before, after = self._objects, listing.objects
-        for key in listing.broken:  # it exists: what was last readable of it stays
-            if key in before:
-                after[key] = before[key]
-        changes = list(_differences(before, after))
-        for key, known in before.items():  # unchanged objects keep their identity
-            if key in after and after[key].version == known.version:
-                after[key] = known
-        self._objects, self._broken, self._reached = after, listing.broken, version
-        self._gone.clear()
+    def _replace(self, listing: Listing[P], *, version: str) -> None:
+        changes = self._store.replace(listing, version=version)
         self._listed = True
         if self._metrics is not None:
-            self._metrics.listed(self.kind.name, objects=len(after))
+            self._metrics.listed(self.kind.name, objects=len(self))
         self._emit(changes)
         self._synced.set()
 
     def _apply(self, event: WatchEvent) -> None:
-        """One event of a running watch."""
         if self._metrics is not None:
             self._metrics.event(self.kind.name, type=event.type.value)
         try:
-            meta = _decode_meta(event.document).metadata
-        except msgspec.MsgspecError as error:  # whatever it was about, the store may now be wrong
-            raise Expired(f"an event names no object: {error}", request=f"watch {self.kind.name}") from error
-        version = meta.resource_version
-        changes: list[Change[P]] = []
-        if event.type is EventType.DELETED:
-            changes = self._remove(meta)
-        elif event.type is not EventType.BOOKMARK:
-            changes = self._upsert(event.document)
-        if is_newer(version, self._reached):
-            self._reached = version
+            changes = self._store.apply(event)
+        except Unidentified as error:
+            raise Expired(str(error), request=f"watch {self.kind.name}") from error
+        self._failures = 0
         self._emit(changes)
-
-    def _remove(self, meta: _Meta) -> list[Change[P]]:
-        key = (meta.namespace, meta.name)
-        self._broken.pop(key, None)
-        known = self._objects.get(key)
-        if known is None or (known.uid != meta.uid and is_newer(known.version, meta.resource_version)):
-            return []  # gone already, or a late word about the object that had the name before
-        del self._objects[key]
-        self._gone[key] = meta.resource_version
-        if len(self._gone) > TOMBSTONES:
-            del self._gone[next(iter(self._gone))]
-        return [Change(key, known, None)]
-
-    def _upsert(self, document: Document) -> list[Change[P]]:
-        projection, key = self._read(document, broken=self._broken)
-        if projection is None:
-            return []
-        self._broken.pop(key, None)
-        known = self._objects.get(key)
-        least = known.version if known is not None else self._gone.get(key, "")
-        if least and not is_newer(projection.version, least):
-            return []  # repeated or out of order: what is known is at least as new
-        self._objects[key] = projection
-        self._gone.pop(key, None)
-        return list(_between(key, known, projection))
-
-    def _read(self, document: Document, *, broken: dict[Key, str]) -> tuple[P | None, Key]:
-        """The projection and its key; None and an entry in `broken` for a document that cannot be read."""
-        try:
-            projection = self.project(document)
-        except _UNREADABLE as error:
-            key = _key_of(document)
-            broken[key] = str(error)
-            if self._metrics is not None:
-                self._metrics.broken(self.kind.name)
-            log.error("%s %s/%s cannot be read and is left out: %s", self.kind.name, *key, error)
-            return None, key
-        return projection, (projection.namespace, projection.name)
 
     def _emit(self, changes: Iterable[Change[P]]) -> None:
         for change in changes:
             for handler in self._handlers:
                 handler(change)
 
-
-def _version_of(event: WatchEvent) -> str:
-    return _decode_meta(event.document).metadata.resource_version
-
-
-def _key_of(document: Document) -> Key:
-    """The key of a document whose projection failed; ("", "") when not even that can be read."""
-    try:
-        meta = _decode_meta(document).metadata
-    except msgspec.MsgspecError:
-        return ("", "")
-    return (meta.namespace, meta.name)
-
-
-def _between(key: Key, old: P | None, new: P) -> Iterator[Change[P]]:
-    """An update, or for a name taken over by a new object its end and its beginning."""
-    if old is not None and old.uid != new.uid:
-        yield Change(key, old, None)
-        old = None
-    yield Change(key, old, new)
-
-
-def _differences(before: Mapping[Key, P], after: Mapping[Key, P]) -> Iterator[Change[P]]:
-    """Ends first, then what is new or changed, each by key."""
-    for key in sorted(before.keys() - after.keys()):
-        yield Change(key, before[key], None)
-    for key in sorted(after):
-        known = before.get(key)
-        if known is None or known.version != after[key].version:
-            yield from _between(key, known, after[key])
+    def _unreadable(self, key: Key, reason: str) -> None:
+        if self._metrics is not None:
+            self._metrics.broken(self.kind.name)
+        log.error("%s %s/%s cannot be read and is left out: %s", self.kind.name, *key, reason)
 
 
 class Informers:

@@ -69,8 +69,12 @@ END = object()
 
 
 class FakePort:
-    """One API server. `failures[verb]` is raised, first in first out, by the next calls of that verb; None lets one
-    call pass, and what was put there with `after=True` is raised after the write took place."""
+    """One API server.
+
+    A watch begins with what happened after its version; what is written `silent` is compacted at once, so that a watch from
+    before it is expired. `failures[verb]` is raised, first in first out, by the next calls of that verb; None lets one call
+    pass, and what was put there with `after=True` is raised after the write took place.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -78,6 +82,8 @@ class FakePort:
         self.failures: dict[str, list[tuple[ApiError | None, bool]]] = defaultdict(list)
         self.calls: list[tuple[str, str, str]] = []
         self.watchers: list[asyncio.Queue[Any]] = []
+        self.history: list[tuple[int, WatchEvent]] = []
+        self.compacted = 0
         self.requests: list[tuple[str, str]] = []
         self.patches: list[tuple[PatchType, str, bool, Any]] = []
         self.answers: dict[tuple[str, str], Document] = {}
@@ -95,20 +101,26 @@ class FakePort:
         uid = uid or (known["metadata"]["uid"] if known else f"uid-{self.version}")
         metadata = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": str(self.version)}
         self.objects[key] = {"metadata": metadata, **fields}
-        if not silent:
+        if silent:
+            self.compacted = self.version
+        else:
             self.emit(EventType.MODIFIED if known else EventType.ADDED, self.objects[key])
 
     def drop(self, kind: Kind, name: str, *, namespace: str = "", silent: bool = False) -> None:
         gone = self.objects.pop((kind.name, namespace, name))
         self.version += 1
         gone["metadata"]["resourceVersion"] = str(self.version)
-        if not silent:
+        if silent:
+            self.compacted = self.version
+        else:
             self.emit(EventType.DELETED, gone)
 
     def emit(self, type: EventType, document: Mapping[str, Any] | bytes, *, initial_end: bool = False) -> None:
         raw = document if isinstance(document, bytes) else orjson.dumps(document)
+        event = WatchEvent(type, raw, initial_end)
+        self.history.append((self.version, event))
         for watcher in self.watchers:
-            watcher.put_nowait(WatchEvent(type, raw, initial_end))
+            watcher.put_nowait(event)
 
     def bookmark(self) -> None:
         self.version += 1
@@ -179,6 +191,12 @@ class FakePort:
                 queue.put_nowait(WatchEvent(EventType.ADDED, orjson.dumps(self.objects[key])))
             end = orjson.dumps({"metadata": {"resourceVersion": str(self.version)}})
             queue.put_nowait(WatchEvent(EventType.BOOKMARK, end, initial_end=True))
+        else:
+            if int(resource_version or 0) < self.compacted:
+                raise expired()
+            for version, event in self.history:
+                if version > int(resource_version or 0):
+                    queue.put_nowait(event)
         self.watchers.append(queue)
         try:
             while True:

@@ -96,7 +96,7 @@ async def test_one_of_two_leads_and_goes_on_leading() -> None:
     async with a.running():
         await asyncio.sleep(0.1)
         async with b.running():
-            await asyncio.sleep(1000)
+            await asyncio.sleep(300)
             assert leaders == ["a"]
             assert (a.terms, b.terms) == (1, 0)
             assert spec(server)["leaseTransitions"] == 0
