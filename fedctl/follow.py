@@ -102,7 +102,7 @@ class FlowFollower:
                     shown[row.step] = state
                     where = f" on {row.cluster}" if row.cluster else ""
                     note = f": {row.note}" if row.note else ""
-                    console.print(f"{row.step}: {row.phase}{where}, pods {row.pods}{note}", highlight=False)
+                    console.print(f"{row.step}: {row.phase}{where}, pods {row.pods}{note}", highlight=False, markup=False)
             if seen.phase in ENDS:
                 flow = self.flow()
                 if flow is not None:
