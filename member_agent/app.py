@@ -1,0 +1,316 @@
+"""The member programs: the agent (works, jobs, queues, scheduler, reports) under one elected leader, and the fencer beside it.
+
+Both run until cancelled, all tasks in task groups, and may be killed at any instant with nothing lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from prometheus_client import CollectorRegistry
+
+from apis import keys, kinds
+from machinery import errors, logs, shutdown
+from machinery.clock import Chance, Clock, Ids, SystemClock
+from machinery.election import Elector, Timing
+from machinery.http import HealthServer
+from machinery.informer import Informers
+from machinery.port import Port
+from member_agent import views
+from member_agent.fencing.controller import Fencer
+from member_agent.fencing.lease import Identity
+from member_agent.inventory import Inventory
+from member_agent.jobs.controller import JobController
+from member_agent.jobs.controller import Stores as JobStores
+from member_agent.ledger import Ledger
+from member_agent.queues.controller import QueueController
+from member_agent.queues.controller import Stores as QueueStores
+from member_agent.reporting.controller import ReportingController, project_capacity
+from member_agent.reporting.controller import Stores as ReportStores
+from member_agent.scheduling.controller import SchedulingController
+from member_agent.scheduling.controller import Stores as SchedulingStores
+from member_agent.settings import AgentSettings, FencerSettings, ProtocolTimes
+from member_agent.works.controller import Stores as WorkStores
+from member_agent.works.controller import WorkController
+
+log = logging.getLogger(__name__)
+
+LEADER = "member-agent"
+"""Name of the leader's Lease in the member."""
+
+PAUSE = 1.0
+"""Seconds before an API server that did not answer at the start is asked again."""
+
+
+async def run_agent(hub: Port, local: Port, *, clock: Clock, chance: Chance, ids: Ids, settings: AgentSettings) -> None:
+    """Campaign in the member, and lead while elected; until cancelled."""
+    cluster_uid = await _cluster_uid(local, clock=clock)
+    await _system_namespace(local, clock=clock)
+    elector = Elector(
+        local,
+        namespace=keys.SYSTEM_NAMESPACE,
+        name=LEADER,
+        identity=f"{settings.identity or LEADER}-{ids.uuid()}",
+        clock=clock,
+        chance=chance,
+        timing=_timing(settings.times),
+    )
+    await elector.run(lambda: lead(hub, local, clock=clock, chance=chance, settings=settings, cluster_uid=cluster_uid))
+
+
+async def run_fencer(hub: Port, local: Port, *, clock: Clock, chance: Chance, ids: Ids, settings: FencerSettings) -> None:
+    """Renew the member Lease; until cancelled."""
+    cluster_uid = await _cluster_uid(local, clock=clock)
+    identity = Identity(cluster_uid, settings.identity or ids.uuid())
+    await Fencer(hub=hub, identity=identity, clock=clock, settings=settings).run()
+
+
+async def lead(hub: Port, local: Port, *, clock: Clock, chance: Chance, settings: AgentSettings, cluster_uid: str) -> None:
+    """What a leader does: one set of informers per API server, one picture of the resources, the roles on top."""
+    here, there = Informers(local, clock, chance), Informers(hub, clock, chance)
+    namespace = keys.execution_namespace(settings.cluster)
+    projector = views.Projector()
+    jobs = here.add(kinds.JOB, projector.job)
+    pods = here.add(kinds.POD, projector.pod)
+    nodes = here.add(kinds.NODE, views.project_node)
+    groups = here.add(kinds.POD_GROUP, views.project_group)
+    queues = here.add(kinds.QUEUE, views.project_queue)
+    priorities = here.add(kinds.PRIORITY_CLASS, views.project_priority)
+    works = there.add(kinds.WORK, views.project_work, namespace=namespace)
+    capacities = there.add(kinds.CLUSTER_CAPACITY, project_capacity, namespace=namespace)
+
+    inventory = Inventory()
+    ledger = Ledger(inventory)
+    running = _Running()
+    jobs.subscribe(running.job_changed)
+    scheduling = SchedulingController(
+        port=local,
+        stores=SchedulingStores(pods=pods, nodes=nodes, groups=groups, queues=queues, priorities=priorities),
+        inventory=inventory,
+        clock=clock,
+        settings=settings.scheduling,
+        runs=running.may_run,
+    )
+    jobs.subscribe(ledger.job_changed)
+    pods.subscribe(ledger.pod_changed)
+    work_controller = WorkController(
+        hub=hub,
+        local=local,
+        stores=WorkStores(works=works, jobs=jobs, pods=pods, nodes=nodes, queues=queues),
+        projector=projector,
+        ledger=ledger,
+        clock=clock,
+        cluster=settings.cluster,
+        cluster_uid=cluster_uid,
+        settings=settings.works,
+        times=settings.times,
+    )
+    reporting = ReportingController(
+        hub=hub,
+        local=local,
+        stores=ReportStores(
+            works=works, jobs=jobs, pods=pods, nodes=nodes, queues=queues, priorities=priorities, capacities=capacities
+        ),
+        inventory=inventory,
+        ledger=ledger,
+        orphans=work_controller.orphans,
+        clock=clock,
+        cluster_uid=cluster_uid,
+        settings=settings,
+    )
+    job_controller = JobController(
+        port=local,
+        stores=JobStores(jobs=jobs, groups=groups, pods=pods, queues=queues),
+        clock=clock,
+        settings=settings.jobs,
+    )
+    queue_controller = QueueController(
+        port=local, stores=QueueStores(queues=queues, pods=pods), clock=clock, settings=settings.queues
+    )
+    async with asyncio.TaskGroup() as roles:
+        roles.create_task(here.run(), name="informers-local")
+        roles.create_task(there.run(), name="informers-hub")
+        roles.create_task(scheduling.run(), name="scheduling")
+        roles.create_task(work_controller.run(), name="works")
+        roles.create_task(reporting.run(), name="reporting")
+        roles.create_task(job_controller.run(), name="jobs")
+        roles.create_task(queue_controller.run(), name="queues")
+
+
+class _Running:
+    """Which Jobs may have pods bound: those that are there and are not being deleted."""
+
+    def __init__(self) -> None:
+        self._alive: set[str] = set()
+
+    def job_changed(self, change: Any) -> None:
+        """Fold one change of a Job in."""
+        job: views.JobView | None = change.new
+        if job is not None and not job.deleting:
+            self._alive.add(job.uid)
+        elif change.old is not None or job is not None:
+            self._alive.discard((job or change.old).uid)
+
+    def may_run(self, pod: views.PodView) -> bool:
+        """False for a pod of a run whose Job is being deleted or has gone."""
+        return not pod.run or pod.owner in self._alive
+
+
+def _timing(times: ProtocolTimes) -> Timing:
+    return Timing(
+        lease_duration=times.lease_duration,
+        renew_deadline=times.renew_deadline,
+        request_timeout=times.request,
+        retry=times.renew_deadline / 3,
+    )
+
+
+async def _cluster_uid(local: Port, *, clock: Clock) -> str:
+    """UID of the member's kube-system namespace; asked for until the member answers."""
+    while True:
+        try:
+            document = orjson.loads(await local.get(kinds.NAMESPACE, "kube-system"))
+            return str(document["metadata"]["uid"])
+        except errors.ApiError as error:
+            log.warning("the member does not answer: %s", error)
+            await clock.sleep(PAUSE)
+
+
+async def _system_namespace(local: Port, *, clock: Clock) -> None:
+    body = {"apiVersion": "v1", "kind": kinds.NAMESPACE.kind, "metadata": {"name": keys.SYSTEM_NAMESPACE}}
+    while True:
+        try:
+            await local.create(kinds.NAMESPACE, body)
+            return
+        except errors.AlreadyExists:
+            return
+        except errors.ApiError as error:
+            log.warning("namespace %s: %s", keys.SYSTEM_NAMESPACE, error)
+            await clock.sleep(PAUSE)
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+main = typer.Typer(name="member-agent", no_args_is_help=True, add_completion=False, help="The agent of a member cluster.")
+
+Cluster = Annotated[str, typer.Option("--cluster", help="Name of this member at the hub.")]
+HubConfig = Annotated[Path, typer.Option("--hub-kubeconfig", help="Kubeconfig of the hub.")]
+HubContext = Annotated[str | None, typer.Option("--hub-context", help="Context in it; none: its current one.")]
+LocalConfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Kubeconfig of the member; none: in-cluster.")]
+LocalContext = Annotated[str | None, typer.Option("--context", help="Context in it; none: its current one.")]
+HealthPort = Annotated[int | None, typer.Option("--health-port", help="Serve /healthz, /readyz and /metrics here.")]
+TimeScale = Annotated[float, typer.Option("--time-scale", help="Scale the times of the protocol; for tests.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    hub: Port
+    local: Port
+
+
+@main.command()
+def run(
+    cluster: Cluster,
+    hub_kubeconfig: HubConfig,
+    hub_context: HubContext = None,
+    kubeconfig: LocalConfig = None,
+    context: LocalContext = None,
+    provider: Annotated[str, typer.Option(help="Provider of the cluster.")] = "",
+    region: Annotated[str, typer.Option(help="Region of the cluster.")] = "",
+    zone: Annotated[list[str] | None, typer.Option(help="Zone of the cluster; may be given several times.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Label key=value of the Cluster; several times.")] = None,
+    health_port: HealthPort = None,
+    time_scale: TimeScale = 1.0,
+) -> None:
+    """Run the agent until it is told to stop."""
+    settings = AgentSettings(
+        cluster=cluster,
+        provider=provider,
+        region=region,
+        zones=tuple(zone or ()),
+        labels=_labels(label or []),
+        times=ProtocolTimes().scaled(time_scale),
+    )
+
+    async def serve() -> None:
+        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context) as ports:
+            await run_agent(ports.hub, ports.local, clock=SystemClock(), chance=Chance(), ids=Ids(), settings=settings)
+
+    _start(serve, health_port=health_port)
+
+
+@main.command()
+def fencer(
+    cluster: Cluster,
+    hub_kubeconfig: HubConfig,
+    hub_context: HubContext = None,
+    kubeconfig: LocalConfig = None,
+    context: LocalContext = None,
+    health_port: HealthPort = None,
+    time_scale: TimeScale = 1.0,
+) -> None:
+    """Run the fencer until it is told to stop."""
+    settings = FencerSettings(cluster=cluster, times=ProtocolTimes().scaled(time_scale))
+
+    async def serve() -> None:
+        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context) as ports:
+            await run_fencer(ports.hub, ports.local, clock=SystemClock(), chance=Chance(), ids=Ids(), settings=settings)
+
+    _start(serve, health_port=health_port)
+
+
+def _labels(pairs: list[str]) -> dict[str, str]:
+    labels = {}
+    for pair in pairs:
+        key, found, value = pair.partition("=")
+        if not found or not key:
+            raise typer.BadParameter(f"{pair!r} is not key=value", param_hint="--label")
+        labels[key] = value
+    return labels
+
+
+@contextlib.asynccontextmanager
+async def _ports(
+    hub_kubeconfig: Path, hub_context: str | None, kubeconfig: Path | None, context: str | None
+) -> AsyncIterator[_Ports]:
+    from machinery.kube import KubePort  # the library behind it takes a second to import
+
+    hub = await KubePort.from_kubeconfig(str(hub_kubeconfig), context=hub_context)
+    try:
+        if kubeconfig is not None:
+            local = await KubePort.from_kubeconfig(str(kubeconfig), context=context)
+        else:
+            local = await KubePort.in_cluster()
+        try:
+            yield _Ports(hub=hub, local=local)
+        finally:
+            await local.close()
+    finally:
+        await hub.close()
+
+
+Serve = Callable[[], Awaitable[None]]
+
+
+def _start(serve: Serve, *, health_port: int | None) -> None:
+    """Run until SIGTERM or SIGINT; a leader releases its Lease on the way out."""
+    logs.set_up()
+    raise typer.Exit(shutdown.run(lambda: _with_health(serve, port=health_port)))
+
+
+async def _with_health(serve: Serve, *, port: int | None) -> None:
+    if port is None:
+        await serve()
+        return
+    server = HealthServer(CollectorRegistry(), ready={"started": lambda: True}, port=port)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.run(), name="health")
+        await serve()

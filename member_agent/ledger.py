@@ -1,0 +1,213 @@
+"""What this member has accepted and not bound yet, and up to which Work its word counts (protocol.md 3).
+
+A promise is the part of an accepted gang that no pod holds yet; its room is taken from a shadow of the inventory, so that a
+second run is not accepted into the same room and the hub is told the truth. The shadow is kept by deltas and built anew only
+when nodes change, or when a pod was bound elsewhere than its promise stood and left a node overdrawn.
+Invariant: `through` never passes a Work that is neither accepted nor refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from apis.vectors import ResourceVector, total
+from machinery.informer import Change
+from member_agent.inventory import Held, Inventory
+from member_agent.room import Room, Shortage, Spot
+from member_agent.views import JobView, PodView, WorkView
+from policies.shapes import Gang, PodShape
+
+ENDS = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+"""Phases of a Job that needs no more room."""
+
+
+@dataclass(slots=True)
+class Promise:
+    """An accepted gang: `spots` stand for the pods that hold nothing yet."""
+
+    gang: Gang
+    job: str = ""
+    spots: list[Spot] = field(default_factory=list)
+
+
+class Ledger:
+    """Promises by the UID of their Work, on a shadow of the inventory."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.version = 0
+        """Grows with every acceptance, refusal, binding or end: what is published should be looked at again."""
+        self.answers = 0
+        """Works accepted or refused so far: each frees something that the hub assumes."""
+        self._inventory = inventory
+        self._promises: dict[str, Promise] = {}
+        self._work_of: dict[str, str] = {}
+        self._settled: dict[str, dict[str, str]] = {}
+        """Pods that hold a node or have ended: Job UID, pod UID, task. By task and not by shape: the API server adds
+        tolerations to pods, so that a pod never has quite the shape of its template."""
+        self._shadow: Room | None = None
+        self._built_on: Room | None = None
+        self._undecided: dict[str, str] = {}
+        inventory.listen(self)
+
+    # --- Works: what is decided --------------------------------------------------------------------------------------
+
+    def work_seen(self, work: WorkView, *, before: str) -> None:
+        """A Work without an answer came; `before` is the version that the watch had reached before it."""
+        self._undecided.setdefault(work.uid, before)
+
+    def decided(self, work_uid: str) -> None:
+        """The Work is accepted, refused or gone."""
+        if self._undecided.pop(work_uid, None) is not None:
+            self.version += 1
+            self.answers += 1
+
+    def through(self, reached: str) -> str:
+        """The resourceVersion up to which every Work is accounted for; `reached` is where the watch of Works stands."""
+        return next(iter(self._undecided.values()), reached)
+
+    # --- promises ----------------------------------------------------------------------------------------------------
+
+    def accept(self, work_uid: str, gang: Gang) -> Shortage | None:
+        """Promise room to a gang, or say why its minimum cannot start now. Accepting twice changes nothing."""
+        if work_uid in self._promises:
+            return None
+        shadow = self.shadow()
+        spots = shadow.place(gang.least())
+        if isinstance(spots, Shortage):
+            return spots
+        shadow.give_back(spots)
+        promise = self._promises[work_uid] = Promise(gang)
+        self._fill(promise, shadow)
+        self.version += 1
+        return None
+
+    def release(self, work_uid: str) -> None:
+        """The run ended, was withdrawn or could not be made: nothing is promised any more."""
+        promise = self._promises.pop(work_uid, None)
+        if promise is not None:
+            if self._current(self._shadow):
+                self._shadow.give_back(promise.spots)  # type: ignore[union-attr]
+            self.version += 1
+
+    def promised(self) -> Iterator[tuple[str, ResourceVector]]:
+        """What is accepted and not bound: UID of the local Job ("" until it is seen) and what its missing pods ask for."""
+        for promise in self._promises.values():
+            missing = self._missing(promise)
+            if missing:
+                yield promise.job, total(shape.requests * count for shape, count in missing.items())
+
+    def shadow(self) -> Room:
+        """Free room with every promise taken from it; copy it before taking more."""
+        shadow = self._shadow
+        if not self._current(shadow) or shadow is None or bool((shadow.free < 0).any() and self._promises):
+            shadow = self._build()
+        return shadow
+
+    # --- what informers say ------------------------------------------------------------------------------------------
+
+    def job_changed(self, change: Change[JobView]) -> None:
+        """A hub-run Job was made, ended or went."""
+        job = change.new or change.old
+        if job is None or not job.managed:
+            return
+        if change.new is None or job.deleting or job.phase in ENDS:
+            self.release(job.work_uid)
+            self._work_of.pop(job.uid, None)
+            if change.new is None:
+                self._settled.pop(job.uid, None)
+            return
+        if job.gang is None:
+            return
+        self._work_of[job.uid] = job.work_uid
+        promise = self._promises.get(job.work_uid)
+        if promise is None:
+            promise = self._promises[job.work_uid] = Promise(job.gang)
+        promise.job, promise.gang = job.uid, job.gang
+        self._refresh(job.uid)
+
+    def pod_changed(self, change: Change[PodView]) -> None:
+        """A pod of a hub-run Job ended (it needs no room and no promise) or went."""
+        pod = change.new or change.old
+        if pod is None or not pod.run or not pod.owner:
+            return
+        if change.new is not None and pod.ended:
+            self._settled.setdefault(pod.owner, {})[pod.uid] = pod.task
+            self._refresh(pod.owner)
+        elif change.new is None and self._settled.get(pod.owner, {}).pop(pod.uid, None) is not None:
+            self._refresh(pod.owner)
+
+    def took(self, uid: str, held: Held) -> None:
+        """A pod was bound: what was promised to it is now held."""
+        self._mirror(held, 1)
+        if held.owner in self._work_of:
+            self._settled.setdefault(held.owner, {})[uid] = held.task
+            self._refresh(held.owner, row=self._inventory.row_of(held.node))
+
+    def gave_back(self, uid: str, held: Held) -> None:
+        """A pod ended or went; `pod_changed` says which."""
+        self._mirror(held, -1)
+        if held.owner in self._work_of and self._settled.get(held.owner, {}).pop(uid, None) is not None:
+            self._refresh(held.owner)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _current(self, shadow: Room | None) -> bool:
+        return shadow is not None and self._built_on is self._inventory.room
+
+    def _mirror(self, held: Held, sign: int) -> None:
+        row = self._inventory.row_of(held.node)
+        if row is None or self._shadow is None or not self._current(self._shadow):
+            return
+        spot = Spot(row, held.shape, 1)
+        self._shadow.take(spot) if sign > 0 else self._shadow.give_back([spot])
+
+    def _missing(self, promise: Promise) -> Counter[PodShape]:
+        """Pods of the gang that hold nothing and have not ended, by the shape of their task."""
+        settled = Counter(self._settled.get(promise.job, {}).values())
+        wanted: Counter[PodShape] = Counter()
+        for task in promise.gang.tasks:
+            wanted[task.shape] += max(task.replicas - settled[task.name], 0)
+        return +wanted
+
+    def _refresh(self, job: str, *, row: int | None = None) -> None:
+        """Make the spots of a Job's promise match what it misses; the spot at `row` goes first."""
+        promise = self._promises.get(self._work_of.get(job, ""))
+        if promise is None:
+            return
+        self.version += 1
+        if not self._current(self._shadow) or self._shadow is None:
+            return
+        missing = self._missing(promise)
+        kept: list[Spot] = []
+        surplus = Counter({spot.shape: 0 for spot in promise.spots})
+        for spot in promise.spots:
+            surplus[spot.shape] += spot.count
+        surplus.subtract(missing)
+        for spot in sorted(promise.spots, key=lambda spot: spot.row != row):
+            drop = min(spot.count, max(surplus[spot.shape], 0))
+            surplus[spot.shape] -= drop
+            if drop:
+                self._shadow.give_back([Spot(spot.row, spot.shape, drop)])
+            if spot.count > drop:
+                kept.append(Spot(spot.row, spot.shape, spot.count - drop))
+        promise.spots = kept
+        self._fill(promise, self._shadow)
+
+    def _fill(self, promise: Promise, shadow: Room) -> None:
+        """Take room for what the gang misses beyond its spots, as far as there is room."""
+        missing = self._missing(promise)
+        for spot in promise.spots:
+            missing[spot.shape] -= spot.count
+        for shape, count in (+missing).items():
+            promise.spots += shadow.place_some(shape, count)
+
+    def _build(self) -> Room:
+        room = self._inventory.room
+        shadow = self._shadow = room.copy()
+        self._built_on = room
+        for promise in self._promises.values():
+            promise.spots = []
+            self._fill(promise, shadow)
+        return shadow

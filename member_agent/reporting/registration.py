@@ -1,0 +1,140 @@
+"""The Cluster object of this member: what it says of itself, and its status. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from apis import kinds
+from apis.vectors import EMPTY, ResourceVector, total
+from member_agent.settings import AgentSettings
+from member_agent.views import NodeView
+
+Doc = dict[str, Any]
+
+NOT_ARMED = "Fence is not built yet: a policy that asks for it acts as Continue"
+
+
+class ForeignCluster(Exception):
+    """The name is registered for another cluster; the message says which."""
+
+
+def cluster(settings: AgentSettings, *, uid: str) -> Doc:
+    """The Cluster as it is created."""
+    spec: Doc = {"id": uid, "syncMode": "Pull"}
+    for name, value in (("provider", settings.provider), ("region", settings.region), ("zones", list(settings.zones))):
+        if value:
+            spec[name] = value
+    return {
+        "apiVersion": kinds.CLUSTER.api_version,
+        "kind": kinds.CLUSTER.kind,
+        "metadata": {"name": settings.cluster, "labels": dict(settings.labels)},
+        "spec": spec,
+    }
+
+
+def updated(present: Mapping[str, Any], settings: AgentSettings, *, uid: str) -> Doc | None:
+    """The Cluster with our words in it and everybody else's kept; None when it says so already. Raises ForeignCluster."""
+    owner = present["spec"].get("id") or uid
+    if owner != uid:
+        raise ForeignCluster(f"Cluster {settings.cluster} is registered for the cluster with id {owner}, this one is {uid}")
+    wanted = cluster(settings, uid=uid)
+    spec = {**present["spec"], **wanted["spec"]}
+    labels = {**(present["metadata"].get("labels") or {}), **settings.labels}
+    if spec == present["spec"] and labels == (present["metadata"].get("labels") or {}):
+        return None
+    return {**present, "metadata": {**present["metadata"], "labels": labels}, "spec": spec}
+
+
+def status(
+    present: Mapping[str, Any] | None,
+    *,
+    nodes: Iterable[NodeView],
+    allocated: ResourceVector,
+    allocating: ResourceVector,
+    version: str,
+    enablements: list[Doc] | None,
+    now: str,
+) -> Doc:
+    """The status: our fields and conditions; those of others are kept (the hub says Ready, from the Lease). `enablements`
+    None: discovery did not answer."""
+    listed = list(nodes)
+    before: Mapping[str, Any] = present or {}
+    wanted = [
+        _condition("FencingArmed", "False", "NotBuilt", NOT_ARMED),
+        _condition(
+            "CompleteAPIEnablements",
+            "True" if enablements is not None else "Unknown",
+            "Discovered" if enablements is not None else "DiscoveryFailed",
+            "",
+        ),
+    ]
+    found: Doc = {
+        **before,
+        "kubernetesVersion": version or before.get("kubernetesVersion", ""),
+        "nodeSummary": {"totalNum": len(listed), "readyNum": sum(node.ready for node in listed)},
+        "resourceSummary": {
+            "allocatable": total(node.allocatable for node in listed).to_quantities(),
+            "allocated": allocated.to_quantities(),
+            "allocating": allocating.to_quantities(),
+        },
+        "conditions": merge(before.get("conditions") or [], wanted, now=now),
+    }
+    if enablements is not None:
+        found["apiEnablements"] = enablements
+    return found
+
+
+def _condition(type: str, state: str, reason: str, message: str) -> Doc:
+    return {"type": type, "status": state, "reason": reason, "message": message}
+
+
+def merge(present: list[Doc], wanted: list[Doc], *, now: str) -> list[Doc]:
+    """Ours set, others kept; a time moves only with its status."""
+    ours = {each["type"]: each for each in wanted}
+    merged = []
+    for each in present:
+        mine = ours.pop(each["type"], None)
+        if mine is None:
+            merged.append(each)
+            continue
+        since = each.get("lastTransitionTime") if each.get("status") == mine["status"] else now
+        merged.append({**mine, "lastTransitionTime": since or now})
+    return merged + [{**each, "lastTransitionTime": now} for each in ours.values()]
+
+
+def differs(old: Mapping[str, Any] | None, new: Mapping[str, Any], *, share: float) -> bool:
+    """Whether the new status is worth a write: anything but amounts, or amounts by this share."""
+    if old is None:
+        return True
+    plain = {name: value for name, value in new.items() if name != "resourceSummary"}
+    if plain != {name: value for name, value in old.items() if name != "resourceSummary"}:
+        return True
+    before, after = old.get("resourceSummary") or {}, new["resourceSummary"]
+    return any(
+        _moved(
+            ResourceVector.from_quantities(before.get(name)),
+            ResourceVector.from_quantities(after[name]),
+            whole=whole,
+            share=share,
+        )
+        for name, whole in _wholes(after)
+    )
+
+
+def _wholes(after: Mapping[str, Any]) -> list[tuple[str, ResourceVector]]:
+    allocatable = ResourceVector.from_quantities(after["allocatable"])
+    return [("allocatable", EMPTY), ("allocated", allocatable), ("allocating", allocatable)]
+
+
+def _moved(before: ResourceVector, after: ResourceVector, *, whole: ResourceVector, share: float) -> bool:
+    """Whether any amount moved by `share` of the whole; at all, where there is no whole."""
+    return any(abs(amount) > whole.get(name) * share for name, amount in (after - before).items())
+
+
+def enablements(groups: Iterable[tuple[str, Iterable[tuple[str, str]]]]) -> list[Doc]:
+    """`apiEnablements` from (groupVersion, (resource, kind)…), sorted."""
+    return [
+        {"groupVersion": version, "resources": [{"name": name, "kind": kind} for name, kind in sorted(resources)]}
+        for version, resources in sorted((version, list(resources)) for version, resources in groups)
+    ]

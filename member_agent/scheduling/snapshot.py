@@ -1,0 +1,149 @@
+"""What one round of scheduling looks at: gangs that wait, what of them has nodes already, queues, and the room.
+
+`Gangs` keeps pods by group from the deltas of informers, so that a round costs what waits and not what exists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from machinery.informer import Change, Key
+from member_agent.inventory import Inventory
+from member_agent.room import Room
+from member_agent.views import GroupView, PodView, QueueView
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Pods of a group by what became of them; `placed` counts nodes given, ended pods included, by task."""
+
+    pods: int = 0
+    placed: Mapping[str, int] = field(default_factory=dict)
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    @property
+    def total_placed(self) -> int:
+        """Pods with a node, or ended."""
+        return sum(self.placed.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A gang with pods that have no node: its group (None for a lone pod), its pods by name, its order."""
+
+    key: Key
+    group: GroupView | None
+    pods: tuple[PodView, ...]
+    tally: Tally
+    priority: int
+
+    @property
+    def created(self) -> str:
+        """When the gang came."""
+        return self.group.created if self.group else self.pods[0].created
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The frozen view of one round. `room` is a copy that the planner may take from; `candidates` are Pending groups."""
+
+    room: Room
+    waiting: tuple[Waiting, ...]
+    candidates: tuple[tuple[GroupView, int], ...]
+    """Groups to let in, with their priority."""
+    expected: tuple[GroupView, ...]
+    """Groups let in whose pods have no nodes yet: their minimum resources are spoken for."""
+    queues: Mapping[str, QueueView]
+
+
+class Gangs:
+    """Pods of this scheduler by group. Keys are (namespace, group name), for lone pods (namespace, "pod/" + name)."""
+
+    def __init__(self, inventory: Inventory, *, scheduler: str) -> None:
+        self._inventory = inventory
+        self._scheduler = scheduler
+        self._pods: dict[Key, dict[str, PodView]] = {}
+        self._waiting: dict[Key, dict[str, PodView]] = {}
+
+    def pod_changed(self, change: Change[PodView]) -> Key | None:
+        """Fold one change in; the key of the gang concerned, None for pods of other schedulers."""
+        pod = change.new or change.old
+        if pod is None or pod.scheduler != self._scheduler:
+            return None
+        key = gang_key(pod)
+        for store in (self._pods, self._waiting):
+            pods = store.get(key)
+            if pods is not None and pods.pop(pod.uid, None) is not None and not pods:
+                del store[key]
+        if change.new is not None:
+            self._pods.setdefault(key, {})[pod.uid] = pod
+            if not (pod.node or pod.ended or pod.deleting or pod.gated):
+                self._waiting.setdefault(key, {})[pod.uid] = pod
+        return key
+
+    def pods(self, key: Key) -> Mapping[str, PodView]:
+        """Pods of a gang by UID."""
+        return self._pods.get(key, {})
+
+    def tally(self, key: Key) -> Tally:
+        """Count a gang; a binding on its way counts as placed."""
+        placed: Counter[str] = Counter()
+        phases: Counter[str] = Counter()
+        pods = self._pods.get(key, {})
+        for pod in pods.values():
+            phases[pod.phase] += 1
+            if pod.node or pod.ended or self._inventory.assumed(pod.uid):
+                placed[pod.task] += 1
+        return Tally(
+            pods=len(pods),
+            placed=placed,
+            running=phases["Running"],
+            succeeded=phases["Succeeded"],
+            failed=phases["Failed"],
+        )
+
+    def freeze(
+        self,
+        *,
+        groups: Callable[[Key], GroupView | None],
+        pending: Mapping[Key, GroupView],
+        priority: Callable[[str], int],
+        queues: Mapping[str, QueueView],
+        held_back: Callable[[PodView], bool],
+    ) -> Snapshot:
+        """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago."""
+        waiting = []
+        for key in sorted(self._waiting):
+            pods = sorted(self._waiting[key].values(), key=lambda pod: (pod.task, len(pod.name), pod.name))
+            free = tuple(pod for pod in pods if not self._inventory.assumed(pod.uid) and not held_back(pod))
+            group = groups(key)
+            lone = key[1].startswith(LONE)
+            if not free or (group is None and not lone) or (group is not None and group.deleting):
+                continue
+            rank = priority(group.priority_class) if group and group.priority_class else free[0].priority
+            waiting.append(Waiting(key=key, group=group, pods=free, tally=self.tally(key), priority=rank))
+        candidates = [group for group in pending.values() if group.phase == "Pending" and not group.admitted]
+        expected = [
+            group
+            for key, group in pending.items()
+            if (group.phase != "Pending" or group.admitted) and not self.tally(key).total_placed
+        ]
+        return Snapshot(
+            room=self._inventory.room.copy(),
+            waiting=tuple(waiting),
+            candidates=tuple((group, priority(group.priority_class)) for group in candidates),
+            expected=tuple(expected),
+            queues=queues,
+        )
+
+
+LONE = "pod/"
+
+
+def gang_key(pod: PodView) -> Key:
+    """The gang a pod belongs to; a pod without a group is a gang of its own."""
+    return (pod.namespace, pod.group or LONE + pod.name)

@@ -1,0 +1,149 @@
+"""Settings of the agent and the fencer: every one with unit, default and reason (seconds unless said otherwise).
+
+The times of the protocol (protocol.md 2) may be scaled down together for tests; their inequalities are checked here.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from apis import keys
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProtocolTimes(_Settings):
+    """The times of protocol.md 2, on the boot-time clock."""
+
+    renew: float = Field(
+        default=10.0, gt=0, description="Tr: the fencer renews the member Lease; a tenth of a minute costs little"
+    )
+    request: float = Field(default=3.0, gt=0, description="tau: a request that takes longer counts as failed")
+    fence_after: float = Field(default=600.0, gt=0, description="how long a member may be away before Fence acts")
+    handover: float = Field(
+        default=30.0, gt=0, description="D: a fencer takes over when the renewal counter stood still so long"
+    )
+    grace: float = Field(default=30.0, gt=0, description="G: the longest grace given to pods that are stopped for a fence")
+    kubelet: float = Field(
+        default=60.0, gt=0, description="K: a Ready node has ended what is no longer in the API after so long"
+    )
+    clock_rate: float = Field(default=0.01, ge=0, lt=0.5, description="rho: how wrong two clocks may run (share, not seconds)")
+    lease_duration: float = Field(default=10.0, gt=0, description="leader election of agents: how long a leader is believed")
+    renew_deadline: float = Field(default=6.0, gt=0, description="leader election of agents: how long a leader believes itself")
+
+    @model_validator(mode="after")
+    def _inequalities(self) -> Self:
+        if not self.fence_after > 3 * (self.renew + self.request):
+            raise ValueError("I1: fence_after must be more than 3 (renew + request)")
+        if not self.renew_deadline + self.request < self.lease_duration:
+            raise ValueError("I3: renew_deadline + request must be less than lease_duration")
+        return self
+
+    @property
+    def hub_waits(self) -> float:
+        """I2: the least the hub must wait before it fences (W)."""
+        rate = (1 + self.clock_rate) / (1 - self.clock_rate)
+        return rate * (self.fence_after + self.handover + self.grace + self.kubelet)
+
+    @property
+    def quiet(self) -> float:
+        """A5: how long a new local leader confirms nothing."""
+        return self.lease_duration + self.request
+
+    def scaled(self, factor: float) -> ProtocolTimes:
+        """All times multiplied by `factor`, the clock rate as it is; for tests."""
+        times = {name: value if name == "clock_rate" else value * factor for name, value in self.model_dump().items()}
+        return ProtocolTimes(**times)
+
+
+class SchedulingSettings(_Settings):
+    """The gang scheduler."""
+
+    scheduler_name: str = Field(default=keys.DEFAULT_SCHEDULER, description="pods with this schedulerName are ours")
+    binds_at_once: int = Field(default=32, gt=0, description="bindings in flight: enough to keep an API server busy")
+    coalesce: float = Field(default=0.01, ge=0, description="a round waits so long for more events")
+    phase_after: float = Field(
+        default=2.0, ge=0, description="a PodGroup phase waits so long, that counters come in the same write"
+    )
+    counters_after: float = Field(
+        default=30.0, ge=0, description="counters alone are written at leisure: nothing depends on them"
+    )
+    reason_after: float = Field(default=1.0, ge=0, description="a gang that starts within this writes no reason for waiting")
+    numbers_after: float = Field(default=10.0, ge=0, description="new numbers in a known reason")
+    bind_retry: float = Field(default=0.5, gt=0, description="first wait after a refused binding; doubles")
+    bind_retry_limit: float = Field(default=60.0, gt=0, description="longest wait after refused bindings")
+
+
+class JobSettings(_Settings):
+    """The Job controller."""
+
+    scheduler_name: str = Field(default=keys.DEFAULT_SCHEDULER, description="given to pods of Jobs that name none")
+    workers: int = Field(default=16, gt=0, description="Jobs reconciled at once")
+    creates_at_once: int = Field(default=32, gt=0, description="pods of one Job created at once")
+    coalesce: float = Field(default=0.02, ge=0, description="events of one Job wait so long for company")
+    pending_after: float = Field(default=2.5, ge=0, description="Pending is written only if the Job has not started by then")
+    phase_after: float = Field(default=1.0, ge=0, description="Running waits so long for the rest of the pods")
+    counters_after: float = Field(default=10.0, ge=0, description="counters alone wait so long; ends are written at once")
+    expect: float = Field(default=30.0, gt=0, description="a pod created and never seen is made again after so long")
+
+
+class WorkSettings(_Settings):
+    """Works."""
+
+    workers: int = Field(default=32, gt=0, description="Works reconciled at once; one worker per Work")
+    coalesce: float = Field(default=1.0, ge=0, description="Work status is coalesced so long (protocol.md 7)")
+    writes_per_second: float = Field(default=20.0, gt=0, description="status writes at the hub, per second (protocol.md 7)")
+    applied_after: float = Field(default=3.0, ge=0, description="Applied and still Pending usually merges with Running")
+    retry: float = Field(
+        default=1.0, gt=0, description="asking again for a Lease that no fencer holds yet, or a node that is away"
+    )
+
+
+class QueueSettings(_Settings):
+    """Local queues."""
+
+    allocated_after: float = Field(default=5.0, ge=0, description="allocated amounts are coalesced so long; people read them")
+
+
+class ReportSettings(_Settings):
+    """ClusterCapacity and Cluster status."""
+
+    every: float = Field(default=5.0, gt=0, description="at most one capacity status per so many seconds (protocol.md 4)")
+    sooner: float = Field(default=1.0, gt=0, description="when nodes are lost")
+    share: float = Field(default=0.125, gt=0, lt=1, description="a change of a row group by this share is material (a share)")
+    status_every: float = Field(default=10.0, gt=0, description="at most one Cluster status per so many seconds")
+    retry: float = Field(default=2.0, gt=0, description="between attempts to reach the hub")
+
+
+class AgentSettings(_Settings):
+    """The agent (`member-agent run`)."""
+
+    cluster: str = Field(
+        min_length=1, max_length=48, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="the member's name"
+    )
+    provider: str = Field(default="", description="as Cluster.spec.provider")
+    region: str = Field(default="", description="as Cluster.spec.region")
+    zones: tuple[str, ...] = Field(default=(), description="as Cluster.spec.zones")
+    labels: dict[str, str] = Field(default_factory=dict, description="labels of the Cluster, for policies")
+    identity: str = Field(default="", description="name in the leader election; a random one when empty")
+    times: ProtocolTimes = ProtocolTimes()
+    works: WorkSettings = WorkSettings()
+    jobs: JobSettings = JobSettings()
+    scheduling: SchedulingSettings = SchedulingSettings()
+    queues: QueueSettings = QueueSettings()
+    reporting: ReportSettings = ReportSettings()
+
+
+class FencerSettings(_Settings):
+    """The fencer (`member-agent fencer`)."""
+
+    cluster: str = Field(
+        min_length=1, max_length=48, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="the member's name"
+    )
+    identity: str = Field(default="", description="fencer id in holderIdentity; a random one when empty")
+    mode: str = Field(default="builtin", description="how this member runs Jobs; written on the Lease")
+    times: ProtocolTimes = ProtocolTimes()

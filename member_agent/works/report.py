@@ -1,0 +1,126 @@
+"""What the agent says of a run in the Work's status, and how soon. Pure."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from apis import kinds
+from member_agent.views import Condition, JobView, WorkView, condition, status_digest
+from member_agent.works.planner import ENDS, Refuse
+from member_agent.works.remains import Left
+
+LOCALLY_DELETED: Final = "LocallyDeleted"
+NODE_UNREACHABLE: Final = "NodeUnreachable"
+NAMED: Final = 5
+"""Pods and nodes named in a message; more are counted."""
+
+
+class Urgency(enum.Enum):
+    """How soon a report is written; the controller knows the seconds."""
+
+    NOW = "now"
+    """Refusals, ends, changes of phase, what somebody must look at."""
+    SOON = "soon"
+    """Counters and messages."""
+    LATER = "later"
+    """Applied and still Pending: usually merges with Running."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The status to write."""
+
+    conditions: tuple[Condition, ...]
+    manifest: dict[str, Any] | None
+    health: str
+    urgency: Urgency
+
+    def body(self, work: WorkView) -> dict[str, Any]:
+        """As JSON."""
+        status: dict[str, Any] = {"conditions": [msgspec.to_builtins(each) for each in self.conditions]}
+        entry: dict[str, Any] = {"identifier": identifier(work), "health": self.health}
+        if self.manifest is not None:
+            entry["status"] = self.manifest
+        status["manifestStatuses"] = [entry]
+        return status
+
+
+def identifier(work: WorkView) -> dict[str, Any]:
+    """`manifestStatuses[0].identifier`."""
+    group, _, version = work.target.api_version.rpartition("/")
+    plural = kinds.JOB.plural if work.target.kind == kinds.JOB.kind else ""
+    return {
+        "ordinal": 0,
+        "group": group,
+        "version": version,
+        "kind": work.target.kind,
+        "resource": plural,
+        "namespace": work.target.namespace,
+        "name": work.target.name,
+    }
+
+
+def refused(work: WorkView, refusal: Refuse, *, now: str) -> Status:
+    """Applied=False with the reason."""
+    applied = _set(work, Condition("Applied", "False", refusal.reason.value, refusal.message), now=now)
+    return Status(applied, None, "Unknown", Urgency.NOW)
+
+
+def lost(work: WorkView, *, job: JobView | None, now: str) -> Status:
+    """Gone=True: the Job was deleted in the member, and nothing of the run is left."""
+    message = "the Job was deleted in this member; it is not made again in this epoch"
+    conditions = _set(work, Condition("Gone", "True", LOCALLY_DELETED, message), now=now)
+    return Status(conditions, _job_status(job) if job else None, "Unknown", Urgency.NOW)
+
+
+def left(work: WorkView, found: Left, *, job: JobView | None, now: str) -> Status:
+    """Gone=False: pods that may still run, and the nodes that do not answer."""
+    message = f"may still run: {_names(found.pods)}; nodes not Ready: {_names(found.unreachable)}"
+    conditions = _set(work, Condition("Gone", "False", NODE_UNREACHABLE, message), now=now)
+    return Status(conditions, _job_status(job) if job else None, "Unknown", Urgency.NOW)
+
+
+def running(work: WorkView, job: JobView, *, now: str) -> Status | None:
+    """Applied=True and how the Job stands; None when that is said already."""
+    manifest = _job_status(job)
+    conditions = _set(work, Condition("Applied", "True", "AppliedSuccessful"), now=now)
+    if work.applied and conditions == work.conditions and status_digest(manifest) == work.reported:
+        return None
+    return Status(conditions, manifest, health(job), _urgency(work, job))
+
+
+def health(job: JobView) -> str:
+    """Healthy unless the Job ended badly."""
+    return "Unhealthy" if job.phase in ("Failed", "Aborted", "Terminated") else "Healthy"
+
+
+def _urgency(work: WorkView, job: JobView) -> Urgency:
+    phase = job.phase or "Pending"
+    if phase in ENDS or (phase != (work.reported_phase or "Pending")):
+        return Urgency.NOW
+    return Urgency.SOON if work.applied else Urgency.LATER
+
+
+def _job_status(job: JobView) -> dict[str, Any]:
+    """The Job's status without its history: Works stay small (protocol.md 7)."""
+    tree: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(job.status, conditions=[], controlled_resources={}))
+    return tree
+
+
+def _set(work: WorkView, wanted: Condition, *, now: str) -> tuple[Condition, ...]:
+    """The Work's conditions with one set; its time moves only when its status does."""
+    present = condition(work.conditions, wanted.type)
+    since = present.last_transition_time if present is not None and present.status == wanted.status else now
+    stamped = msgspec.structs.replace(wanted, last_transition_time=since or now)
+    if present is None:
+        return (*work.conditions, stamped)
+    return tuple(stamped if each.type == wanted.type else each for each in work.conditions)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (", ".join(names[:NAMED]) + more) or "none"
