@@ -12,13 +12,14 @@ from apis.kinds import Kind
 
 Doc = dict[str, Any]
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KINDS = {(kind.api_version, kind.kind): kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
 
 
 def read(manifest: str | bytes | Doc | Iterable[Doc]) -> list[Doc]:
     """The documents of a manifest: YAML text, one document, or several."""
     if isinstance(manifest, str | bytes):
-        return [doc for doc in yaml.safe_load_all(manifest) if doc]
+        return [doc for doc in yaml.load_all(manifest, Loader=_LOADER) if doc]
     return [manifest] if isinstance(manifest, dict) else list(manifest)
 
 

@@ -90,13 +90,27 @@ def _collect_keys(schema: Schema, path: Path, table: dict[Path, tuple[str, ...]]
 
 
 def validator(schema: Schema) -> Validator:
-    """Default, prune and check a whole object by its schema."""
+    """Default, prune and check a whole object by its schema; parts that are as they were have passed before."""
     properties = {k: v for k, v in (schema.get("properties") or {}).items() if k not in {"apiVersion", "kind", "metadata"}}
-    body = _compile({**schema, "properties": properties}, root=True)
+    whole = _compile({**schema, "properties": properties}, root=True)
+    required = frozenset(schema.get("required") or ())
+    parts = {
+        name: _compile({**schema, "properties": {name: part}, "required": [name] if name in required else []}, root=True)
+        for name, part in properties.items()
+    }
 
     def check(doc: Doc, old: Doc | None) -> Causes:
         causes: Causes = []
-        body(doc, "", causes)
+        if old is None:
+            whole(doc, "", causes)
+            return causes
+        for name in [name for name in doc if name not in properties and name not in ("apiVersion", "kind", "metadata")]:
+            del doc[name]
+        for name, part in parts.items():
+            if name not in doc or doc[name] != old.get(name):
+                rest = {name: doc[name]} if name in doc else {}
+                part(rest, "", causes)
+                doc.update(rest)
         return causes
 
     return check
