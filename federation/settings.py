@@ -26,7 +26,7 @@ class HubSettings(BaseModel):
     start_timeout: Annotated[int, Field(gt=0)] = 600
     """Seconds a run may take from its Work to its first pod; protocol.md 3. Users override it with `start-timeout`."""
 
-    explain_every: Seconds = 30.0
+    explain_every: Seconds = 10.0
     """Least seconds between two explanations of one waiting Job whose reason stays the same: each is a write."""
 
     orphan_grace: Seconds = 10.0

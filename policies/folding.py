@@ -189,9 +189,15 @@ def _granted(binding: BindingView, folded: Folded) -> JobStatus:
     refused = [item for item in folded.items if item.applied is False]
     if refused:
         return _plain("Pending", "Refused", "; ".join(f"{item.cluster}: {item.message}" for item in refused))
-    if all(item.status is None for item in folded.items):
+    silent = all(item.status is None or not _says_more(item.status) for item in folded.items)
+    if silent:
         return _plain("Pending", "Dispatched", f"sent to {', '.join(binding.clusters)}")
     return _with_detail(folded, binding)
+
+
+def _says_more(status: JobStatus) -> bool:
+    """More than that it was taken: a status that only says Pending is not worth a write of its own."""
+    return status.started or bool(status.state.reason or status.state.message)
 
 
 def _with_detail(folded: Folded, binding: BindingView) -> JobStatus:

@@ -44,7 +44,7 @@ class Rank:
 
 
 def weigh(question: Question, *, weights: Mapping[str, int]) -> tuple[dict[str, int], int]:
-    """Each rule's score, and their weighted mean, rounded."""
+    """Each rule's score, and their weighted mean less the penalty's share, rounded: room never outweighs late starts."""
     scores = {name: SCORES[name](question) for name in sorted(weights)}
-    total = sum(weights.values()) or 1
-    return scores, round(sum(scores[name] * weight for name, weight in weights.items()) / total)
+    mean = sum(scores[name] * weight for name, weight in weights.items()) / (sum(weights.values()) or 1)
+    return scores, round(mean * (1 - question.penalty))

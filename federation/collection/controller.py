@@ -123,19 +123,20 @@ class CollectionController:
         epoch = (binding.job_uid, binding.run.epoch if binding.run else 0)
         works = tuple(work for _, work in sorted(self._works_of.get(key, {}).items()))
         told = tell(job, binding=binding, works=works, seen_end=self._ends.get(epoch), now=stamp(self._clock.now()))
-        again: float | None = None
+        # A placement by itself is not told at once: with luck the first pod is told in the same write.
+        again = self._patience_left(epoch, told)
+        if again is not None:
+            return again
         if told.binding_status is not None:
-            again = self._patience_left(epoch, told)
-            if again is None:
-                await self._write_binding(binding, told.binding_status)
+            await self._write_binding(binding, told.binding_status)
         if job is not None and told.job_status is not None:
             wait = 0.0 if told.urgent else self._due(job)
             if wait > 0:
-                return min(wait, again) if again is not None else wait
+                return wait
             await self._write_job(job, told.job_status)
         if job is not None and job.uid == binding.job_uid:
             await self._tell_event(job, happening(job, binding=binding, status=told.job_status))
-        return again
+        return None
 
     def _patience_left(self, epoch: tuple[str, int], told: Telling) -> float | None:
         """Seconds for which a mere placement is not told yet; None when it is time, or when there is more to tell."""

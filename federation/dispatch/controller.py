@@ -249,6 +249,9 @@ class DispatchController:
         )
         if waits:
             self._waiting.add(case.key)
+            if 0.0 < case.told < self._rules.explain_every:
+                # Too soon to tell a new detail: look again when it may be told, so that the reason on record stays current.
+                self._later.add_after(case.key, self._rules.explain_every - case.told)
         else:
             self._waiting.discard(case.key)
 

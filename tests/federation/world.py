@@ -9,22 +9,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
 from apis import capacity as wire
 from apis import keys, kinds, naming, runs
 from apis.runs import BindingRun
+from apis.vectors import ResourceVector
 from federation.app import run_hub
 from federation.settings import HubSettings
 from machinery.clock import Chance, Clock, Ids, stamp
 from machinery.errors import ApiError, Conflict, NotFound
-from machinery.port import Port, Preconditions
+from machinery.port import PatchType, Port
 from policies.members import RENEWALS
 from simulator.api import MemoryPort
+from simulator.faults import Faults, Life
+from simulator.faulty import FaultyPort
 from simulator.loop import SimClock, run_virtual
 from simulator.server import ApiServer
+from simulator.supervisor import Supervisor
 
 Tree = dict[str, Any]
 
@@ -197,8 +201,6 @@ class Member:
         self.reported[uid] = f"{applied}{reason}{phase}"
 
     async def _publish(self) -> None:
-        from apis.vectors import ResourceVector
-
         used = sum(_cpus(work) for work, stint, _ in self.running.values() if stint is None or stint.ended is None)
         size = ResourceVector.from_quantities({"cpu": self.cpus, "memory": "64Gi", "pods": 110})
         free = size * self.nodes - ResourceVector.from_quantities({"cpu": used})
@@ -206,7 +208,9 @@ class Member:
         part = ResourceVector({**size, "cpu": rest})
         groups = {wire.NodeGroup((), (), size, "", size): whole, wire.NodeGroup((), (), size, "", part): int(rest > 0)}
         table, domains = wire.node_table(groups)
-        status = wire.CapacityStatus(works_through=str(self.through), generation=self.generation + 1, nodes=table, domains=domains)
+        status = wire.CapacityStatus(
+            works_through=str(self.through), generation=self.generation + 1, nodes=table, domains=domains
+        )
         told = f"{table}{sorted(self.running)}"
         if told == self._published:
             return
@@ -227,7 +231,7 @@ def _container(task: Tree) -> Tree:
     return found
 
 
-def job(name: str, *, pods: int = 2, cpu: int = 1, **spec: Any) -> Tree:
+def job(name: str, *, pods: int = 2, cpu: int | str = 1, **spec: Any) -> Tree:
     """A gang of equal pods."""
     annotations = spec.pop("annotations", {})
     container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": str(cpu)}}}
@@ -269,11 +273,41 @@ class World:
         self.hubs.append(task)
         return task
 
+    def supervised_hub(self, faults: Faults, **settings: Any) -> Supervisor:
+        """A hub that is restarted when it dies, with faults on its way to the API server."""
+
+        def start(life: Life) -> Coroutine[Any, Any, None]:
+            port = FaultyPort(MemoryPort(self.server), life=life, server="hub")
+            return run_hub(port, clock=self.clock, chance=self.chance, ids=self.ids, settings=HubSettings(**settings))
+
+        supervisor = Supervisor("hub", start, faults, self.clock, restart_delay=1.0)
+        self.tasks.create_task(supervisor.run(), name="hub-supervisor")
+        return supervisor
+
     async def submit(self, body: Tree) -> str:
         """Create a Job; answers its UID."""
         document = json.loads(await self.port.create(kinds.JOB, body, namespace=body["metadata"]["namespace"]))
         uid: str = document["metadata"]["uid"]
         return uid
+
+    async def queue(self, name: str, **spec: Any) -> Tree:
+        """A hub Queue."""
+        body = {"apiVersion": kinds.QUEUE.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+        made: Tree = json.loads(await self.port.create(kinds.QUEUE, body))
+        return made
+
+    async def command(self, action: str, *, job: str) -> None:
+        """A bus Command for a Job."""
+        uid = (await self.job(job))["metadata"]["uid"]
+        target = {"apiVersion": kinds.JOB.api_version, "kind": "Job", "name": job, "uid": uid}
+        body = {"apiVersion": kinds.COMMAND.api_version, "kind": "Command", "action": action, "target": target}
+        await self.port.create(kinds.COMMAND, {**body, "metadata": {"generateName": f"{job}-"}}, namespace="default")
+
+    async def annotate(self, name: str, **settings: str | None) -> None:
+        """Set annotations of our group on a Job."""
+        own = {f"{keys.GROUP}/{key.replace('_', '-')}": value for key, value in settings.items()}
+        body = {"metadata": {"annotations": own}}
+        await self.port.patch(kinds.JOB, name, body, type=PatchType.MERGE, namespace="default")
 
     async def job(self, name: str) -> Tree:
         found: Tree = json.loads(await self.port.get(kinds.JOB, name, namespace="default"))
@@ -284,9 +318,7 @@ class World:
         return found
 
     async def binding(self, name: str) -> Tree:
-        found: Tree = json.loads(
-            await self.port.get(kinds.RESOURCE_BINDING, naming.binding_name(name), namespace="default")
-        )
+        found: Tree = json.loads(await self.port.get(kinds.RESOURCE_BINDING, naming.binding_name(name), namespace="default"))
         return found
 
     async def run_of(self, name: str) -> BindingRun:
@@ -349,4 +381,4 @@ def story(tell: Callable[[World], Awaitable[None]], *, seed: int = 1) -> None:
     run_virtual(main, seed=seed)
 
 
-__all__ = ["Journal", "Member", "Preconditions", "Stint", "World", "job", "story", "world"]
+__all__ = ["Journal", "Member", "Stint", "World", "job", "story", "world"]
