@@ -27,8 +27,9 @@ from machinery.port import (
     WatchEvent,
 )
 from simulator import patches, schemas, selectors
+from simulator.applying import apply
 from simulator.discovery import answer
-from simulator.server import ApiServer, decode
+from simulator.server import ApiServer
 from simulator.store import Collection, Doc, Filter, Stored, Watcher
 
 __all__ = ["ApiServer", "MemoryPort"]
@@ -194,14 +195,14 @@ class MemoryPort:
 
     async def create(self, kind: Kind, body: Body, *, namespace: str | None = None, dry_run: bool = False) -> Document:
         async with self._way():
-            doc = decode(body, server=self.server)
+            doc = self.server.decode(body)
             return self.server.create(kind, doc, namespace=namespace, dry_run=dry_run).raw
 
     async def replace(
         self, kind: Kind, name: str, body: Body, *, namespace: str | None = None, subresource: str | None = None
     ) -> Document:
         async with self._way():
-            doc = decode(body, server=self.server)
+            doc = self.server.decode(body)
             if subresource is None and schemas.traits(kind).create_on_put and not self._exists(kind, name, namespace):
                 doc.setdefault("metadata", {}).pop("resourceVersion", None)
                 return self.server.create(kind, doc, namespace=namespace).raw
@@ -224,12 +225,13 @@ class MemoryPort:
         force: bool = False,
     ) -> Document:
         async with self._way():
-            patch = decode(body if isinstance(body, bytes) else orjson.dumps(body), server=self.server)
+            patch = self.server.decode(body if isinstance(body, bytes) else orjson.dumps(body))
             if type is PatchType.APPLY:
-                return self.server.apply(
-                    kind,
-                    name,
-                    patch,
+                return apply(
+                    self.server,
+                    kind=kind,
+                    name=name,
+                    applied=patch,
                     namespace=namespace,
                     subresource=subresource,
                     manager=field_manager,

@@ -10,7 +10,6 @@ import orjson
 from apis import kinds
 from apis.kinds import Kind
 from machinery.port import Body, Document
-from simulator.server import decode
 
 if TYPE_CHECKING:
     from simulator.server import ApiServer
@@ -30,7 +29,7 @@ def answer(server: ApiServer, method: str, path: str, *, body: Body | None) -> D
     if path == "/version":
         return orjson.dumps(VERSION)
     if method == "POST" and _REVIEW.match(path) and body is not None:
-        review = decode(body, server=server)
+        review = server.decode(body)
         review["status"] = {"allowed": server.access(review.get("spec") or {})}
         return orjson.dumps(review)
     if path == "/apis":

@@ -8,7 +8,6 @@ deletion (kube-controller-manager) are in `collector`.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -20,7 +19,7 @@ from machinery import errors
 from machinery.clock import Chance, Clock, Ids, stamp
 from machinery.errors import FieldCause
 from machinery.port import Preconditions, Propagation
-from simulator import fields, rules, schemas, structural
+from simulator import deletion, documents, fields, rules, schemas, structural
 from simulator.collector import Collector
 from simulator.store import Change, Collection, Doc, Stored, seal
 
@@ -29,10 +28,6 @@ LARGEST_REQUEST = 3 * 1024 * 1024
 
 GENERATED_NAMES = 8
 """How many names are tried for one `generateName`."""
-
-_SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
-_PROPAGATION_FINALIZERS = {Propagation.ORPHAN: "orphan", Propagation.FOREGROUND: "foregroundDeletion"}
-_FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 class ApiServer:
@@ -88,6 +83,16 @@ class ApiServer:
             collection.compact(self.version)
         self.snapshots.clear()
 
+    def decode(self, body: bytes | Mapping[str, Any]) -> Any:
+        """A document of this server's own from a request body."""
+        raw = body if isinstance(body, bytes) else orjson.dumps(body)
+        if len(raw) > LARGEST_REQUEST:
+            raise self.failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise self.failure(400, "BadRequest", f"the body is not JSON: {error}") from error
+
     # --- creating ----------------------------------------------------------------------------------------------------
 
     def create(
@@ -107,9 +112,9 @@ class ApiServer:
         if self.collection(kind).get(metadata.get("namespace", ""), metadata["name"]) is not None:
             raise self.failure(409, "AlreadyExists", f'{kind.name} "{metadata["name"]}" already exists')
         strategy = schemas.traits(kind)
-        for name in _SYSTEM_METADATA:
+        for name in documents.SYSTEM_METADATA:
             metadata.pop(name, None)
-        _drop_empty(metadata)
+        documents.drop_empty(metadata)
         metadata["uid"] = self.ids.uuid()
         metadata["creationTimestamp"] = stamp(self.clock.now())
         if strategy.generation:
@@ -123,13 +128,13 @@ class ApiServer:
         return stored
 
     def _identify(self, kind: Kind, doc: Doc, *, namespace: str | None) -> Doc:
-        self._check_type(kind, doc)
+        self.check_type(kind, doc)
         metadata: Doc = doc.setdefault("metadata", {})
         if kind.namespaced:
             if namespace is None:
                 raise self.failure(404, "NotFound", "the server could not find the requested resource")
             if metadata.setdefault("namespace", namespace) != namespace:
-                self._bad("the namespace of the provided object does not match the namespace sent on the request")
+                self.refuse("the namespace of the provided object does not match the namespace sent on the request")
         else:
             metadata.pop("namespace", None)
         if not metadata.get("name"):
@@ -147,14 +152,14 @@ class ApiServer:
                 break
         return name
 
-    def _check_type(self, kind: Kind, doc: Doc, *, required: bool = False) -> None:
+    def check_type(self, kind: Kind, doc: Doc, *, required: bool = False) -> None:
         if not isinstance(doc, dict):
-            self._bad("the body is not an object")
+            self.refuse("the body is not an object")
         if (required or schemas.traits(kind).custom) and not (doc.get("apiVersion") and doc.get("kind")):
-            self._bad(f"the object provided is unrecognized (must be of type {kind.kind}): Object 'Kind' is missing")
+            self.refuse(f"the object provided is unrecognized (must be of type {kind.kind}): Object 'Kind' is missing")
         version, name = doc.get("apiVersion", kind.api_version), doc.get("kind", kind.kind)
         if (version, name) != (kind.api_version, kind.kind):
-            self._bad(f"the object provided is {version} {name}, expected {kind.api_version} {kind.kind}")
+            self.refuse(f"the object provided is {version} {name}, expected {kind.api_version} {kind.kind}")
 
     def _check_namespace(self, kind: Kind, metadata: Doc) -> None:
         if not kind.namespaced:
@@ -184,7 +189,7 @@ class ApiServer:
         kind_name = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
         raise self.failure(422, "Invalid", f'{kind_name} "{name}" is invalid: {shown}', causes=tuple(causes))
 
-    def _bad(self, message: str) -> NoReturn:
+    def refuse(self, message: str) -> NoReturn:
         raise self.failure(400, "BadRequest", message)
 
     # --- changing ----------------------------------------------------------------------------------------------------
@@ -206,20 +211,20 @@ class ApiServer:
         kind, strategy = old.kind, schemas.traits(old.kind)
         if subresource not in (None, "status") or (subresource == "status" and not strategy.status):
             raise self.failure(404, "NotFound", "the server could not find the requested resource")
-        self._check_type(kind, doc)
+        self.check_type(kind, doc)
         metadata: Doc = doc.setdefault("metadata", {})
         self._check_same(old, metadata, may_omit_version=strategy.unconditional or not conditional)
-        doc = self._split(old, doc, subresource=subresource)
-        self._keep_system_metadata(old, doc["metadata"])
+        doc = documents.split(old, doc, subresource=subresource)
+        documents.keep_system_metadata(old, doc["metadata"])
         self._check_finalizers(old, doc["metadata"])
         self._validate(kind, doc, old.doc)
-        if strategy.generation and self._bumps_generation(old, doc):
+        if strategy.generation and documents.bumps_generation(old, doc):
             doc["metadata"]["generation"] = old.doc["metadata"].get("generation", 0) + 1
         doc["metadata"]["resourceVersion"] = str(old.version)
         full = {**doc, "apiVersion": kind.api_version, "kind": kind.kind}
         if owned is None and old.owned is not None:
             owned = self._owned_after_update(old, full, writer=(writer, "Update", subresource or ""))
-        if self._is_emptied(old, doc["metadata"]):
+        if deletion.is_emptied(old, doc["metadata"]):
             return self._remove(old)
         if full == old.doc and owned == old.owned:
             return old
@@ -229,9 +234,9 @@ class ApiServer:
 
     def _check_same(self, old: Stored, metadata: Doc, *, may_omit_version: bool) -> None:
         if metadata.setdefault("name", old.name) != old.name:
-            self._bad(f"the name of the object ({metadata['name']}) does not match the name on the URL ({old.name})")
+            self.refuse(f"the name of the object ({metadata['name']}) does not match the name on the URL ({old.name})")
         if old.namespace and metadata.setdefault("namespace", old.namespace) != old.namespace:
-            self._bad("the namespace of the provided object does not match the namespace sent on the request")
+            self.refuse("the namespace of the provided object does not match the namespace sent on the request")
         version = metadata.get("resourceVersion") or ""
         if not version and not may_omit_version:
             cause = FieldCause("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")
@@ -249,31 +254,6 @@ class ApiServer:
         """409 about one object."""
         return self.failure(409, "Conflict", f'Operation cannot be fulfilled on {old.kind.name} "{old.name}": {message}')
 
-    def _split(self, old: Stored, doc: Doc, *, subresource: str | None) -> Doc:
-        """What this subresource may change, the rest as it was."""
-        strategy = schemas.traits(old.kind)
-        if subresource == "status":
-            kept = {name: value for name, value in old.doc.items() if name not in ("status", "apiVersion", "kind")}
-            metadata = old.doc["metadata"] if strategy.custom else doc["metadata"]
-            kept["metadata"] = dict(metadata)
-            if not strategy.custom:
-                kept["metadata"]["ownerReferences"] = old.doc["metadata"].get("ownerReferences")
-            return {**kept, "status": doc["status"]} if doc.get("status") is not None else kept
-        if not strategy.status:
-            return doc
-        doc.pop("status", None)
-        return {**doc, "status": old.doc["status"]} if "status" in old.doc else doc
-
-    @staticmethod
-    def _keep_system_metadata(old: Stored, metadata: Doc) -> None:
-        before = old.doc["metadata"]
-        for name in _SYSTEM_METADATA:
-            if name in before:
-                metadata[name] = before[name]
-            else:
-                metadata.pop(name, None)
-        _drop_empty(metadata)
-
     def _check_finalizers(self, old: Stored, metadata: Doc) -> None:
         if not metadata.get("deletionTimestamp"):
             return
@@ -283,14 +263,6 @@ class ApiServer:
             text = f"Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added}"
             self._invalid(old.kind, old.name, [FieldCause("metadata.finalizers", text)])
 
-    @staticmethod
-    def _bumps_generation(old: Stored, doc: Doc) -> bool:
-        skipped = {"metadata", "apiVersion", "kind"}
-        if schemas.traits(old.kind).status:
-            skipped.add("status")
-        before = {name: value for name, value in old.doc.items() if name not in skipped}
-        return before != {name: value for name, value in doc.items() if name not in skipped}
-
     def _owned_after_update(self, old: Stored, doc: Doc, *, writer: fields.Writer) -> fields.Ownership:
         keys_of = self.keys_of(old.kind)
         assert old.owned is not None
@@ -299,56 +271,6 @@ class ApiServer:
     def keys_of(self, kind: Kind) -> fields.ListKeys:
         """Which lists of this kind have map keys."""
         return self.list_keys.get(kind, fields.metadata_keys if schemas.traits(kind).custom else fields.builtin_keys)
-
-    # --- applying ----------------------------------------------------------------------------------------------------
-
-    def apply(
-        self,
-        kind: Kind,
-        name: str,
-        applied: Doc,
-        *,
-        namespace: str | None,
-        subresource: str | None,
-        manager: str,
-        force: bool,
-    ) -> Stored:
-        """Server-side apply; creates what is not there."""
-        if not manager:
-            self._bad("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch")
-        self._check_type(kind, applied, required=True)
-        applied.setdefault("metadata", {}).setdefault("name", name)
-        writer = (manager, "Apply", subresource or "")
-        keys_of = self.keys_of(kind)
-        old = self.collection(kind).get(namespace or "", name)
-        if old is None:
-            if subresource is not None:
-                return self.read(kind, name, namespace=namespace)
-            mine = frozenset(fields.leaves(self._applied_part(kind, applied, None), keys_of))
-            return self.create(kind, applied, namespace=namespace, owned={writer: mine})
-        mine_now = fields.leaves(self._applied_part(kind, applied, subresource), keys_of)
-        live = fields.leaves(old.doc, keys_of)
-        owned = old.owned if old.owned is not None else {("before-first-apply", "Update", ""): frozenset(live)}
-        clash = [] if force else fields.conflicts(live, mine_now, owned, writer=writer)
-        if clash:
-            text = f"Apply failed with {len(clash)} conflict{'s'[: len(clash) > 1]}: " + ", ".join(map(str, clash))
-            causes = tuple(FieldCause("." + ".".join(c.path), f'conflict with "{c.manager}"') for c in clash)
-            raise self.failure(409, "Conflict", text, causes=causes)
-        after, gone = fields.after_apply(owned, mine_now, live, writer=writer)
-        current: Doc = orjson.loads(old.raw)
-        reduced = fields.remove(current, gone, keys_of) or {}
-        merged: Doc = fields.merge(reduced, self._applied_part(kind, applied, subresource), keys_of)
-        if version := applied["metadata"].get("resourceVersion"):
-            merged["metadata"]["resourceVersion"] = version
-        return self.update(old, merged, subresource=subresource, owned=after, conditional=False)
-
-    @staticmethod
-    def _applied_part(kind: Kind, applied: Doc, subresource: str | None) -> Doc:
-        if subresource == "status":
-            return {"status": applied.get("status") or {}, "metadata": {}}
-        if schemas.traits(kind).status:
-            return {name: value for name, value in applied.items() if name != "status"}
-        return applied
 
     # --- deleting ----------------------------------------------------------------------------------------------------
 
@@ -367,13 +289,13 @@ class ApiServer:
         self._check_preconditions(old, preconditions)
         doc: Doc = orjson.loads(old.raw)
         metadata = doc["metadata"]
-        self._set_propagation(metadata, propagation)
-        grace = self._grace(old, grace_seconds)
+        deletion.set_propagation(metadata, propagation)
+        grace = deletion.grace_of(old, asked=grace_seconds)
         pending = bool(metadata.get("finalizers")) or (kind == kinds.NAMESPACE and bool(doc["spec"].get("finalizers")))
         if not grace and not pending:
             self._remove(old)
             return
-        self._mark(old, metadata, grace=grace)
+        deletion.mark(old, metadata, grace=grace, now=self.clock.now())
         if kind == kinds.NAMESPACE:
             doc["status"]["phase"] = "Terminating"
         if doc != old.doc:
@@ -393,60 +315,6 @@ class ApiServer:
                 f"Precondition failed: ResourceVersion in precondition: {wanted}, "
                 f"ResourceVersion in object meta: {old.version}",
             )
-
-    @staticmethod
-    def _set_propagation(metadata: Doc, propagation: Propagation | None) -> None:
-        if propagation is None:
-            return
-        kept = [name for name in metadata.get("finalizers") or [] if name not in _PROPAGATION_FINALIZERS.values()]
-        if propagation in _PROPAGATION_FINALIZERS:
-            kept.append(_PROPAGATION_FINALIZERS[propagation])
-        if kept:
-            metadata["finalizers"] = kept
-        else:
-            metadata.pop("finalizers", None)
-
-    @staticmethod
-    def _grace(old: Stored, asked: int | None) -> int:
-        """Seconds that this deletion gives the object; pods alone have any."""
-        if old.kind != kinds.POD:
-            return 0
-        before: int | None = old.doc["metadata"].get("deletionGracePeriodSeconds")
-        if old.doc["metadata"].get("deletionTimestamp"):
-            if not before:
-                return 0
-            return before if asked is None or asked >= before else asked
-        spec, status = old.doc["spec"], old.doc.get("status") or {}
-        if not spec.get("nodeName") or status.get("phase") in _FINISHED:
-            return 0
-        grace: int = spec["terminationGracePeriodSeconds"] if asked is None else asked
-        return 1 if grace < 0 else grace
-
-    def _mark(self, old: Stored, metadata: Doc, *, grace: int) -> None:
-        now = self.clock.now()
-        if metadata.get("deletionTimestamp"):
-            before: int = metadata.get("deletionGracePeriodSeconds") or 0
-            if grace < before:
-                end = datetime.datetime.fromisoformat(metadata["deletionTimestamp"])
-                metadata["deletionTimestamp"] = stamp(end - datetime.timedelta(seconds=before - grace))
-                metadata["deletionGracePeriodSeconds"] = grace
-            return
-        metadata["deletionTimestamp"] = stamp(now + datetime.timedelta(seconds=grace))
-        if old.kind != kinds.NAMESPACE:
-            metadata["deletionGracePeriodSeconds"] = grace
-        if metadata.get("generation"):
-            metadata["generation"] += 1
-
-    @staticmethod
-    def _is_emptied(old: Stored, metadata: Doc) -> bool:
-        """The last finalizer of a terminating object was taken away and no grace period is left."""
-        return (
-            bool(metadata.get("deletionTimestamp"))
-            and bool(old.doc["metadata"].get("finalizers"))
-            and not metadata.get("finalizers")
-            and not metadata.get("deletionGracePeriodSeconds")
-            and old.kind != kinds.NAMESPACE
-        )
 
     def _remove(self, old: Stored) -> Stored:
         self._commit(Change(self.version + 1, old, None))
@@ -482,21 +350,3 @@ class ApiServer:
         self.collection(kind).commit(change)
         for listener in self.listeners:
             listener(change)
-
-
-def _drop_empty(metadata: Doc) -> None:
-    metadata.pop("managedFields", None)
-    for name in ("labels", "annotations", "finalizers", "ownerReferences", "generateName"):
-        if name in metadata and not metadata[name]:
-            del metadata[name]
-
-
-def decode(body: bytes | Mapping[str, Any], *, server: ApiServer) -> Any:
-    """A document of the server's own from a request body."""
-    raw = body if isinstance(body, bytes) else orjson.dumps(body)
-    if len(raw) > LARGEST_REQUEST:
-        raise server.failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
-    try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise server.failure(400, "BadRequest", f"the body is not JSON: {error}") from error
