@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 
+import orjson
 import typer
+import yaml
+from prometheus_client import CollectorRegistry
 
 from apis import kinds
 from controllers.flows.controller import FlowController
@@ -20,10 +25,15 @@ from federation.dispatch.fences import take_over
 from federation.dispatch.snapshot import Rules
 from federation.queueing.controller import QueueingController
 from federation.settings import HubSettings
+from machinery import crds, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
-from machinery.errors import AlreadyExists, ApiError
+from machinery.errors import AlreadyExists, ApiError, NotFound
+from machinery.events import EventRecorder
+from machinery.http import HealthServer
 from machinery.informer import Informers
+from machinery.metering import MeteredPort
+from machinery.metrics import Metrics
 from machinery.port import Port
 from policies.views import Projections
 
@@ -36,14 +46,17 @@ PAUSE = 1.0
 """Seconds before the system namespace is asked for again."""
 
 
-async def run_hub(port: Port, *, clock: Clock, chance: Chance, ids: Ids, settings: HubSettings) -> None:
+async def run_hub(
+    port: Port, *, clock: Clock, chance: Chance, ids: Ids, settings: HubSettings, metrics: Metrics | None = None
+) -> None:
     """Campaign, and lead while elected; until cancelled."""
     await _system_namespace(port, clock=clock, name=settings.namespace)
+    identity = f"{LEADER}-{ids.uuid()}"
     elector = Elector(
         port,
         namespace=settings.namespace,
         name=LEADER,
-        identity=f"{LEADER}-{ids.uuid()}",
+        identity=identity,
         clock=clock,
         chance=chance,
         timing=Timing(
@@ -52,8 +65,9 @@ async def run_hub(port: Port, *, clock: Clock, chance: Chance, ids: Ids, setting
             request_timeout=settings.request_timeout,
             retry=settings.renew_every,
         ),
+        metrics=metrics,
     )
-    await elector.run(lambda: lead(port, clock=clock, chance=chance, settings=settings))
+    await elector.run(lambda: lead(port, clock=clock, chance=chance, settings=settings, identity=identity, metrics=metrics))
 
 
 async def _system_namespace(port: Port, *, clock: Clock, name: str) -> None:
@@ -69,11 +83,21 @@ async def _system_namespace(port: Port, *, clock: Clock, name: str) -> None:
             await clock.sleep(PAUSE)
 
 
-async def lead(port: Port, *, clock: Clock, chance: Chance, settings: HubSettings) -> None:
+async def lead(
+    port: Port,
+    *,
+    clock: Clock,
+    chance: Chance,
+    settings: HubSettings,
+    identity: str = LEADER,
+    metrics: Metrics | None = None,
+) -> None:
     """What a leader does. H0 comes first: no store is filled before every fence number is raised."""
     await take_over(port, clock=clock)
     await guard.apply(port)
-    informers, projections = Informers(port, clock, chance), Projections()
+    seen = metrics.server("hub") if metrics is not None else None
+    informers, projections = Informers(port, clock, chance, metrics=seen), Projections()
+    events = EventRecorder(port, component=LEADER, instance=identity, clock=clock, chance=chance)
     dispatch = DispatchController(
         port=port,
         informers=informers,
@@ -86,6 +110,7 @@ async def lead(port: Port, *, clock: Clock, chance: Chance, settings: HubSetting
         port=port,
         informers=informers,
         projections=projections,
+        events=events,
         clock=clock,
         pace=settings.status_pace,
         patience=settings.status_patience,
@@ -110,6 +135,7 @@ async def lead(port: Port, *, clock: Clock, chance: Chance, settings: HubSetting
             ("dispatch", dispatch),
             ("collection", collection),
             ("flows", flows),
+            ("events", events),
         ):
             roles.create_task(role.run(), name=name)
 
@@ -128,29 +154,95 @@ def _rules(settings: HubSettings) -> Rules:
 # --- the command -----------------------------------------------------------------------------------------------------
 
 main = typer.Typer(name="federation-hub", no_args_is_help=True, add_completion=False, help="The hub of Volcano Federation.")
+crds_app = typer.Typer(name="crds", no_args_is_help=True, help="The kinds that the hub's API server must serve.")
+main.add_typer(crds_app)
 
 Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Kubeconfig of the hub's API server; none: in-cluster.")]
-Context = Annotated[str | None, typer.Option("--context", help="Context in the kubeconfig; none: its current one.")]
-
-
-@main.callback()
-def program() -> None:
-    """Keeps `run` a word of its own while it is the only command."""
+Context = Annotated[str | None, typer.Option("--context", help="Context in it; none: its current one.")]
+HealthPort = Annotated[int | None, typer.Option("--health-port", help="Serve /healthz, /readyz and /metrics here.")]
+Config = Annotated[Path | None, typer.Option("--config", help="YAML file with settings of the hub.")]
+TimeScale = Annotated[float, typer.Option("--time-scale", help="Scale the times of the protocol; for tests.")]
 
 
 @main.command()
-def run(kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+def run(
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    health_port: HealthPort = None,
+    config: Config = None,
+    time_scale: TimeScale = 1.0,
+) -> None:
     """Run the hub until it is told to stop."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(kubeconfig, context))
+    given = yaml.safe_load(config.read_text()) if config is not None else {}
+    settings = HubSettings(**(given or {})).scaled(time_scale)
+    logs.set_up()
+    raise typer.Exit(shutdown.run(lambda: _serve(kubeconfig, context, settings=settings, health_port=health_port)))
 
 
-async def _serve(kubeconfig: Path | None, context: str | None) -> None:
+async def _serve(kubeconfig: Path | None, context: str | None, *, settings: HubSettings, health_port: int | None) -> None:
+    clock, registry = SystemClock(), CollectorRegistry()
+    metrics = Metrics(registry)
+    async with _port(kubeconfig, context) as opened, asyncio.TaskGroup() as group:
+        port = MeteredPort(opened, metrics=metrics.server("hub"), clock=clock, keep_writes=False)
+        if health_port is not None:
+            server = HealthServer(registry, ready={"started": lambda: True}, port=health_port)
+            group.create_task(server.run(), name="health")
+        await run_hub(port, clock=clock, chance=Chance(), ids=Ids(), settings=settings, metrics=metrics)
+
+
+@contextlib.asynccontextmanager
+async def _port(kubeconfig: Path | None, context: str | None) -> AsyncIterator[Port]:
     from machinery.kube import KubePort  # the library behind it takes a second to import
 
-    opened = KubePort.from_kubeconfig(str(kubeconfig), context=context) if kubeconfig is not None else KubePort.in_cluster()
-    port = await opened
+    if kubeconfig is not None:
+        port = await KubePort.from_kubeconfig(str(kubeconfig), context=context)
+    else:
+        port = await KubePort.in_cluster()
     try:
-        await run_hub(port, clock=SystemClock(), chance=Chance(), ids=Ids(), settings=HubSettings())
+        yield port
     finally:
         await port.close()
+
+
+@crds_app.command("apply")
+def crds_apply(kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Apply the CRDs that are absent or ours; foreign ones are compared and left alone. Exit status 1 when one lacks fields."""
+    served = asyncio.run(_apply_crds(kubeconfig, context))
+    for each in served:
+        lacking = f", lacks {', '.join(each.missing)}" if each.missing else ""
+        typer.echo(f"{each.standing.value:8} {each.name}{lacking}")
+    raise typer.Exit(1 if any(each.missing for each in served) else 0)
+
+
+async def _apply_crds(kubeconfig: Path | None, context: str | None) -> list[crds.Served]:
+    async with _port(kubeconfig, context) as port:
+        return await crds.apply_crds(port, crds.packaged(), clock=SystemClock())
+
+
+@crds_app.command("check")
+def crds_check(kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Compare what is served with what the hub needs, and change nothing. Exit status 1 when something is missing."""
+    lacking = asyncio.run(_check_crds(kubeconfig, context))
+    for name, missing in sorted(lacking.items()):
+        typer.echo(f"{name}: {', '.join(missing) or 'complete'}")
+    raise typer.Exit(1 if any(lacking.values()) else 0)
+
+
+async def _check_crds(kubeconfig: Path | None, context: str | None) -> dict[str, list[str]]:
+    lacking: dict[str, list[str]] = {}
+    async with _port(kubeconfig, context) as port:
+        for crd in crds.packaged():
+            name = str(crd["metadata"]["name"])
+            try:
+                served = orjson.loads(await port.get(kinds.CRD, name))
+            except NotFound:
+                lacking[name] = ["not served at all"]
+                continue
+            lacking[name] = crds.missing_fields(crd, served=served)
+    return lacking
+
+
+@crds_app.command("print")
+def crds_print() -> None:
+    """Print the CRDs as YAML, for those who apply them by other means."""
+    typer.echo(yaml.safe_dump_all(crds.packaged(), sort_keys=False), nl=False)

@@ -1,8 +1,8 @@
-"""Settings of the hub: unit, default and reason each. Every field can be set by environment variable `FEDERATION_<NAME>`."""
+"""Settings of the hub: unit, default and reason each. `federation-hub run --config` reads them from YAML."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -67,3 +67,12 @@ class HubSettings(BaseModel):
 
     renew_every: Seconds = 2.0
     """Seconds between renewals of the leader's Lease: three fit into the deadline."""
+
+    def scaled(self, factor: float) -> Self:
+        """All times of the protocol times `factor`: tests scale hub and members together (protocol.md 2, Times)."""
+        if factor == 1.0:
+            return self
+        names = ("silence", "lease_duration", "renew_deadline", "request_timeout", "renew_every", "orphan_grace")
+        changed: dict[str, float] = {name: getattr(self, name) * factor for name in names}
+        changed["start_timeout"] = max(1, round(self.start_timeout * factor))
+        return self.model_copy(update=changed)

@@ -9,7 +9,8 @@ from typing import Any, Final
 from apis import kinds, naming
 from federation.collection.telling import Happening, Telling, happening, tell
 from machinery.clock import Clock, stamp
-from machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
+from machinery.errors import Conflict, NotFound
+from machinery.events import About, EventRecorder, Severity
 from machinery.informer import Change, Informer, Informers, Key
 from machinery.port import PatchType, Port
 from machinery.runner import run_workers
@@ -34,12 +35,14 @@ class CollectionController:
         port: Port,
         informers: Informers,
         projections: Projections,
+        events: EventRecorder,
         clock: Clock,
         pace: float,
         patience: float,
     ) -> None:
         self._port = port
         self._clock = clock
+        self._events = events
         self._pace = pace
         self._patience = patience
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
@@ -50,7 +53,7 @@ class CollectionController:
         self._ends: dict[tuple[str, int], Folded] = {}
         self._written: dict[str, float] = {}
         self._placed: dict[tuple[str, int], float] = {}
-        self._told: dict[str, str] = {}
+        self._told: dict[str, Happening] = {}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -135,7 +138,7 @@ class CollectionController:
                 return wait
             await self._write_job(job, told.job_status)
         if job is not None and job.uid == binding.job_uid:
-            await self._tell_event(job, happening(job, binding=binding, status=told.job_status))
+            self._tell_event(job, happening(binding, status=told.job_status))
         return None
 
     def _patience_left(self, epoch: tuple[str, int], told: Telling) -> float | None:
@@ -170,34 +173,11 @@ class CollectionController:
         except Conflict as conflict:
             raise Conflict(f"{namespace}/{name} is newer than what was folded", request=kind.name) from conflict
 
-    async def _tell_event(self, job: JobView, event: Happening | None) -> None:
-        """Best effort, and once: events explain, nothing depends on them."""
-        if event is None or self._told.get(job.uid) == event.name:
+    def _tell_event(self, job: JobView, event: Happening | None) -> None:
+        """Once for each happening; events explain, nothing depends on them."""
+        if event is None or self._told.get(job.uid) == event:
             return
-        self._told[job.uid] = event.name
-        now = stamp(self._clock.now())
-        body = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": event.name, "namespace": job.namespace},
-            "involvedObject": {
-                "apiVersion": kinds.JOB.api_version,
-                "kind": kinds.JOB.kind,
-                "namespace": job.namespace,
-                "name": job.name,
-                "uid": job.uid,
-            },
-            "reason": event.reason,
-            "message": event.message,
-            "type": "Warning" if event.warning else "Normal",
-            "source": {"component": "federation-hub"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
-        try:
-            await self._port.create(kinds.EVENT, body, namespace=job.namespace)
-        except AlreadyExists:
-            return
-        except ApiError as error:
-            log.info("event %s of %s/%s was not written: %s", event.reason, job.namespace, job.name, error)
+        self._told[job.uid] = event
+        about = About(kinds.JOB, job.namespace, job.name, job.uid, job.version)
+        severity = Severity.WARNING if event.warning else Severity.NORMAL
+        self._events.record(about, reason=event.reason, message=event.message, severity=severity)

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from apis.naming import fnv32a
 from apis.runs import Failover
 from policies import folding, statuses
 from policies.folding import Folded
@@ -111,29 +110,23 @@ def _condition(type: str, status: bool, reason: str, message: str, now: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One event about a Job; `name` is the same for the same happening, so that it is told once."""
+    """One event about a Job."""
 
-    name: str
     reason: str
     message: str
     warning: bool
 
 
-def happening(job: JobView, *, binding: BindingView, status: JobStatus | None) -> Happening | None:
+def happening(binding: BindingView, *, status: JobStatus | None) -> Happening | None:
     """The event that goes with what is written now, if any."""
     if status is not None and status.state.phase in statuses.TERMINAL:
         failed = status.state.phase != "Completed"
-        return _happening(job, f"Job{status.state.phase}", status.state.message or status.state.reason, warning=failed)
+        return Happening(f"Job{status.state.phase}", status.state.message or status.state.reason, failed)
     decision, run = binding.decision, binding.run
     if decision is None or run is None:
         return None
     if decision.outcome is Outcome.PLACED and run.epoch:
-        return _happening(job, "ScheduleBindingSucceed", f"{decision.message} (epoch {run.epoch})", warning=False)
+        return Happening("ScheduleBindingSucceed", f"{decision.message} (epoch {run.epoch})", False)
     if decision.outcome is Outcome.WAITING:
-        return _happening(job, "ScheduleBindingFailed", f"{decision.reason}: {decision.message}", warning=True)
+        return Happening("ScheduleBindingFailed", f"{decision.reason}: {decision.message}", True)
     return None
-
-
-def _happening(job: JobView, reason: str, message: str, *, warning: bool) -> Happening:
-    mark = fnv32a(f"{job.uid} {reason} {message}")
-    return Happening(f"{job.name}.{mark:08x}", reason, message[:1024], warning)
