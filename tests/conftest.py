@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from hypothesis import settings
+
 # The virtual-time plugin asks for the current event loop before every test, also before those that need none; asyncio would
 # then make one that nobody closes, and a later test would fail for the leak. With "no loop" said once, it asks in vain.
 asyncio.set_event_loop(None)
+
+# A loaded machine is slow, not wrong: examples have no deadline of their own, pytest-timeout watches over the whole test.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
