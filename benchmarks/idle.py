@@ -42,9 +42,7 @@ async def measure(*, nodes: int, settle: float, seconds: float) -> Sequence[Row]
     shape = NodeShape(cpu_millis=16_000, memory_mib=65_536)
     members = {"east": Member(nodes=nodes, source=NodeSource.KWOK, shape=shape)}
     async with Federation(members, work=default_work("bench-idle"), audit=True) as federation:
-        for cluster in federation.clusters:
-            async with cluster.api() as api:
-                await crds.apply(api)
+        await crds.install(federation.clusters)
         records = programs.start_all(federation)
         print(f"settling for {settle:.0f} s, then watching for {seconds:.0f} s", flush=True)
         await asyncio.sleep(settle)

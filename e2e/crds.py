@@ -1,42 +1,42 @@
-"""Our CRDs on real API servers, applied as `kubectl apply --server-side` would."""
+"""Our CRDs on the API servers of a booted federation, put there as our own programs do it."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import yaml
-
-from e2e.controlplane.api import Api
-
-FOLDER = Path(__file__).resolve().parents[1] / "apis" / "crds"
-ESTABLISH_TIMEOUT = 30.0
-"""Seconds within which an API server must serve a kind it was given."""
-PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+from apis.kinds import Kind
+from e2e.controlplane.cluster import RunningCluster
+from machinery.clock import Chance, SystemClock
+from machinery.crds import apply_crds, packaged
+from machinery.kube import KubePort
+from machinery.retry import reading
 
 
-def read() -> list[dict[str, Any]]:
-    """All CRDs of the checkout."""
-    return [document for path in sorted(FOLDER.glob("*.yaml")) for document in yaml.safe_load_all(path.read_text()) if document]
+def _kind(definition: Mapping[str, Any]) -> Kind:
+    names, spec = definition["spec"]["names"], definition["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    return Kind(spec["group"], version, names["kind"], names["plural"], namespaced=spec["scope"] == "Namespaced")
 
 
-def established(crd: dict[str, Any]) -> bool:
-    """Whether the API server serves it."""
-    return any(c["type"] == "Established" and c["status"] == "True" for c in (crd.get("status", {}).get("conditions") or ()))
+async def install(clusters: list[RunningCluster]) -> None:
+    """Applies every CRD to every cluster, all at once, and waits until all are served."""
 
+    async def one(cluster: RunningCluster) -> None:
+        port = await KubePort.from_kubeconfig(str(cluster.kubeconfig))
+        try:
+            served = packaged()
+            await apply_crds(port, served, clock=SystemClock())
+            for definition in served:
+                # An established kind answers "storage is (re)initializing" for a moment.
+                await reading(partial(port.list, _kind(definition), limit=1), clock=SystemClock(), chance=Chance(), attempts=20)
+        finally:
+            await port.close()
 
-async def apply(api: Api) -> None:
-    """Applies every CRD and waits until all are served; TimeoutError names nothing, the API server's log does."""
-    crds = read()
-
-    async def one(crd: dict[str, Any]) -> None:
-        query = "?fieldManager=e2e&force=true"
-        path = f"{PATH}/{crd['metadata']['name']}"
-        await api.raw("PATCH", path + query, body=crd, content_type="application/apply-patch+yaml")
-        while not established(await api.get(path)):
-            await asyncio.sleep(0.1)
-
-    async with asyncio.timeout(ESTABLISH_TIMEOUT), asyncio.TaskGroup() as group:
-        for crd in crds:
-            group.create_task(one(crd))
+    async with asyncio.TaskGroup() as group:
+        for cluster in clusters:
+            group.create_task(one(cluster))
+    # TLS connections are let go in the next turns of the loop, which may be its last.
+    await asyncio.sleep(0.01)
