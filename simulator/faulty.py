@@ -231,7 +231,11 @@ class FaultyPort:
             time=asyncio.get_running_loop().time(),
         )
         await self._strike(number, Moment.BEFORE)
-        answer = await self._asked(call)
+        try:
+            answer = await self._asked(call)
+        except errors.ApiError:
+            await self._strike(number, Moment.AFTER)  # a refusal is an answer too
+            raise
         await self._strike(number, Moment.AFTER)
         return answer
 

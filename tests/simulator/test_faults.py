@@ -14,7 +14,7 @@ from machinery import errors
 from machinery.clock import Chance
 from machinery.port import EventType, PatchType
 from simulator.api import ApiServer, MemoryPort
-from simulator.faults import Action, Delay, Faults, Hang, Kill, Life, Moment, WatchFaults, Way, answer
+from simulator.faults import Action, ActorKilled, Delay, Faults, Hang, Kill, Life, Moment, WatchFaults, Way, answer
 from simulator.faulty import FaultyPort
 from simulator.loop import SimClock
 from simulator.supervisor import Supervisor
@@ -94,6 +94,13 @@ async def test_a_kill_strikes_before_or_after_the_write(stage: Stage, moment: Mo
     assert supervisor.lives == 2
     assert supervisor.crashes == []
     assert stage.faults.fired == [f"Kill {moment} write 2 of a"]
+
+
+async def test_a_kill_strikes_after_a_refusal_too(stage: Stage) -> None:
+    stage.server.create(CONFIGMAP, {"metadata": {"name": "a"}}, namespace="default")
+    stage.faults.at("a", 1, Moment.AFTER, Kill())
+    with pytest.raises(ActorKilled):
+        await make(stage.port(), "a")
 
 
 async def test_nothing_of_a_killed_actor_runs_on(stage: Stage) -> None:
