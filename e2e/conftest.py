@@ -18,7 +18,7 @@ import pytest
 from e2e import crds, programs
 from e2e.controlplane import system
 from e2e.controlplane.api import ApiRefused
-from e2e.controlplane.fleet import Federation, default_work
+from e2e.controlplane.fleet import Federation, free_work
 from e2e.controlplane.plan import Member, NodeShape, NodeSource
 from machinery.kube import KubePort
 
@@ -91,7 +91,7 @@ def federation(pytestconfig: pytest.Config) -> Iterator[Federation]:
         with capture.global_and_fixture_disabled():
             reporter.write_line(line)
 
-    fed = Federation(shared_members(), work=default_work("e2e"), audit=True, report=report)
+    fed = Federation(shared_members(), work=free_work("e2e"), audit=True, report=report)
 
     async def boot() -> None:
         await fed.up()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from e2e.controlplane import kwok, process, system, teardown
 from e2e.controlplane.api import Api
-from e2e.controlplane.fleet import Federation, WorkInUse, default_work
+from e2e.controlplane.fleet import Federation, WorkInUse, free_work
 from e2e.controlplane.plan import Member, NodeSource
 from machinery.crds import packaged
 
@@ -30,7 +31,7 @@ def pod(name: str, *, node: str, command: str = "true", **annotations: str) -> d
     }
 
 
-async def until(api: Api, path: str, *, phases: set[str], timeout: float = 60) -> dict[str, Any]:
+async def until(api: Api, path: str, *, phases: set[str], timeout: float = 120) -> dict[str, Any]:
     async with asyncio.timeout(timeout):
         while True:
             found = await api.get(path)
@@ -165,12 +166,21 @@ def test_a_second_run_in_the_same_place_is_refused(federation: Federation) -> No
 
 
 # --- nothing left ----------------------------------------------------------------------------------------------------
-def network_namespaces() -> set[str]:
+def network_namespaces(pids: Iterable[int] | None = None) -> set[str]:
+    """Of these processes, or of all."""
+    numbers = ["[0-9]*"] if pids is None else [str(pid) for pid in pids]
     found = set()
-    for path in Path("/proc").glob("[0-9]*/ns/net"):
-        with contextlib.suppress(OSError):
-            found.add(str(path.readlink()))
+    for number in numbers:
+        for path in Path("/proc").glob(f"{number}/ns/net"):
+            with contextlib.suppress(OSError):
+                found.add(str(path.readlink()))
     return found
+
+
+def processes_in(cgroups: Iterable[str]) -> set[int]:
+    """Containers and what else runs in the nodes' cgroups."""
+    files = [path for root in system.cgroup_roots() for name in cgroups for path in (root / name).rglob("cgroup.procs")]
+    return {int(pid) for path in files for pid in path.read_text().split()}
 
 
 def host_network() -> tuple[list[str], str]:
@@ -191,38 +201,46 @@ def traces(work: Path) -> list[str]:
 
 
 async def test_a_crashed_run_is_cleaned_by_the_next_and_leaves_nothing(federation: Federation) -> None:
-    work = default_work("e2e-leftovers")
-    network, namespaces = host_network(), network_namespaces()
+    work = free_work("e2e-leftovers")
+    network, own = host_network(), network_namespaces([os.getpid()])
     source = federation.members["east"].source
     crashed = Federation({"south": Member(nodes=1, source=source)}, work=work, report=lambda _: None)
-    await crashed.up()
-    cgroups = [node.cgroup for node in crashed.members["south"].plan.nodes]
-    async with crashed.members["south"].api() as api:
-        await api.post("/api/v1/namespaces/default/pods", pod("left", node="south-1", command="sleep 600"))
-        await until(api, "/api/v1/namespaces/default/pods/left", phases={"Running"})
-    left = teardown.running(work)
-    assert host_network() == network
+    try:
+        await crashed.up()
+        cgroups = [node.cgroup for node in crashed.members["south"].plan.nodes]
+        async with crashed.members["south"].api() as api:
+            await api.post("/api/v1/namespaces/default/pods", pod("left", node="south-1", command="sleep 600"))
+            await until(api, "/api/v1/namespaces/default/pods/left", phases={"Running"})
+        left = teardown.running(work)
+        private = network_namespaces({*(record.pid for record in left), *processes_in(cgroups)}) - own
+        assert (len(private) >= 3) == (source is NodeSource.REAL)  # switch, node, pod
+        assert host_network() == network
+    except BaseException:
+        crashed.down()
+        raise
     crashed.close()
 
     said: list[str] = []
     after = Federation({}, work=work, report=said.append)
-    await after.up()
-    assert any(f"cleaning {len(left)} processes" in line for line in said)
-    assert not [record for record in left if process.alive(record)]
-    after.hub.stop("apiserver")
-    await after.hub.start("apiserver")
-    after.down()
+    try:
+        await after.up()
+        assert any(f"cleaning {len(left)} processes" in line for line in said)
+        assert not [record for record in left if process.alive(record)]
+        after.hub.stop("apiserver")
+        await after.hub.start("apiserver")
+    finally:
+        after.down()
 
     assert traces(work) == []
     assert [root / name for root in system.cgroup_roots() for name in cgroups if (root / name).exists()] == []
-    assert network_namespaces() <= namespaces
+    assert not private & network_namespaces()
     assert host_network() == network
 
 
 @pytest.mark.usefixtures("real_nodes")
 async def test_a_killed_node_takes_its_containers_with_it() -> None:
     members = {"south": Member(nodes=1, source=NodeSource.REAL)}
-    async with Federation(members, work=default_work("e2e-kill"), report=lambda _: None) as fed:
+    async with Federation(members, work=free_work("e2e-kill"), report=lambda _: None) as fed:
         south = fed.members["south"]
         async with south.api() as api:
             await api.post("/api/v1/namespaces/default/pods", pod("doomed", node="south-1", command="sleep 98765"))

@@ -40,6 +40,20 @@ def default_work(purpose: str) -> Path:
     return Path(tempfile.gettempdir()) / f"vf-{os.getuid()}-{checkout}" / purpose
 
 
+def free_work(purpose: str) -> Path:
+    """`default_work`, or the like with a number while other runs of this checkout hold those before."""
+    for number in range(1, 100):
+        folder = default_work(purpose if number == 1 else f"{purpose}-{number}")
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+        return folder
+    raise WorkInUse(f"a hundred runs for {purpose} at once")
+
+
 def free_ports(*, start: int) -> Iterator[int]:
     """Ports that nobody listens on, from `start` on and around."""
     for offset in range(len(PORTS)):

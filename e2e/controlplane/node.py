@@ -15,7 +15,7 @@ from e2e.controlplane.certs import Authority
 from e2e.controlplane.plan import ClusterPlan, NodePlan, containerd_socket
 from e2e.controlplane.process import ProcessFailed, Programs, tail
 
-START_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
 """Seconds within which a sandbox, a relay or a container runtime must answer."""
 CHECKOUT = Path(__file__).resolve().parents[2]
 

@@ -87,6 +87,21 @@ def test_idle_counts_every_write_but_leases() -> None:
     assert idle.describe(found)[0] == "     1 × hub: update leases.coordination.k8s.io"
 
 
+@pytest.mark.parametrize(
+    ("lines", "now", "rests"),
+    [
+        ([("hub", "pods", 1), ("hub", "leases", 2), ("agent", "leases", 2)], 30, True),
+        ([("hub", "pods", 25), ("hub", "leases", 2), ("agent", "leases", 2)], 30, False),
+        ([("hub", "pods", 1), ("hub", "leases", 2)], 30, False),
+    ],
+)
+def test_programs_rest_when_all_hold_leases_and_nothing_else_was_written(
+    lines: list[tuple[str, str, int]], now: int, rests: bool
+) -> None:
+    found = list(harness.writes([event(user, resource, second=second) for user, resource, second in lines]))
+    assert idle.settled(found, users=["hub", "agent"], now=at(now), seconds=20) is rests
+
+
 def test_the_runner_finds_benchmarks_and_keeps_their_last_rows(tmp_path: Path) -> None:
     assert "idle" in runner.names()
     assert "harness" not in runner.names()
