@@ -147,15 +147,17 @@ def job_status(job: JobView, *, binding: BindingView | None, folded: Folded, fen
         total,
         state=msgspec.structs.replace(state, message=state.message[:_MESSAGE_LIMIT]),
         min_available=job.gang.minimum if job.gang else 0,
-        retry_count=total.retry_count + (binding.run.retries if binding and binding.run else 0),
+        retry_count=total.retry_count + (binding.run.retries if binding and binding.run and binding.job_uid == job.uid else 0),
         conditions=_conditions(job, state=state, fence=fence),
         controlled_resources=job.status.controlled_resources,
     )
 
 
 def _told(job: JobView, *, binding: BindingView | None, folded: Folded) -> JobStatus:
-    if binding is None or binding.job_uid != job.uid:
+    if binding is None:
         return _plain("Pending", "Accepted", "waiting for its turn to be placed")
+    if binding.job_uid != job.uid:
+        return _plain("Pending", "NamesakeLeaving", "the run of the Job that had this name before is not known to be gone yet")
     if folded.ended:
         return _with_detail(folded, binding)
     if binding.ended:

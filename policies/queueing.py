@@ -42,8 +42,13 @@ def order_key(
 
 
 def refusal(name: str, *, queues: Mapping[str, QueueView]) -> Refusal | None:
-    """Whether a queue may be submitted to at all: it exists, is not root, is a leaf, and is open."""
+    """Whether a queue may be submitted to at all: it exists, is not root, is a leaf, and is open.
+
+    The default queue counts as there before the hub has made it: no Job may fail for that.
+    """
     queue = queues.get(name)
+    if queue is None and name == keys.DEFAULT_QUEUE:
+        return None
     if queue is None:
         return Refusal("QueueNotFound", "spec.queue", f"queue {name} does not exist")
     if name == keys.ROOT_QUEUE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -73,6 +74,20 @@ def plain(status: JobStatus) -> dict[str, Any]:
     """As a JSON tree, zero fields left out."""
     tree: dict[str, Any] = msgspec.to_builtins(status)
     return tree
+
+
+def difference(old: Mapping[str, Any], *, new: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that turns one tree into another (RFC 7386): nested maps by key, what is gone as null."""
+    patch: dict[str, Any] = {name: None for name in old if name not in new}
+    for name, value in new.items():
+        before = old.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = difference(before, new=value)
+            if inner:
+                patch[name] = inner
+        elif value != before:
+            patch[name] = value
+    return patch
 
 
 def digest(status: JobStatus) -> int:

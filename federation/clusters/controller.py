@@ -170,8 +170,9 @@ class ClustersController:
 
     async def _say(self, cluster: ClusterView, wanted: Wanted, *, unreachable: bool) -> None:
         """Conditions in the status, and the taint that keeps new Jobs away; written only when they change."""
-        if any(cluster.conditions.get(type, ("", ""))[:2] != said[:2] for type, said in wanted.items()):
-            await self._write_conditions(cluster.name, wanted)
+        news = {type: said for type, said in wanted.items() if _is_news(type, said, known=cluster.conditions.get(type))}
+        if news:
+            await self._write_conditions(cluster.name, news)
         tainted = any(taint.key == keys.TAINT_UNREACHABLE for taint in cluster.taints)
         if tainted != unreachable:
             await self._write_taint(cluster.name, unreachable=unreachable)
@@ -204,6 +205,13 @@ class ClustersController:
             taints.append({"key": keys.TAINT_UNREACHABLE, "effect": "NoSchedule", "timeAdded": now})
         spec["taints"] = taints
         await self._port.replace(kinds.CLUSTER, name, tree)
+
+
+def _is_news(type: str, said: tuple[str, str, str], *, known: tuple[str, str] | None) -> bool:
+    """FencingArmed is told by the member too, in words of its own: only its status is compared."""
+    if known is None or known[0] != said[0]:
+        return True
+    return type != "FencingArmed" and known[1] != said[1]
 
 
 def _conditions(pulse: Pulse) -> Wanted:

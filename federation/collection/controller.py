@@ -57,8 +57,8 @@ class CollectionController:
 
     async def run(self) -> None:
         """Until cancelled."""
-        for informer in (self._jobs.wait_synced(), self._bindings.wait_synced(), self._works.wait_synced()):
-            await informer
+        for informer in (self._jobs, self._bindings, self._works):
+            await informer.wait_synced()
         self._works.subscribe(self._work_changed)
         self._bindings.subscribe(self._binding_changed)
         self._jobs.subscribe(self._job_changed)
@@ -157,9 +157,8 @@ class CollectionController:
         await self._patch(kinds.RESOURCE_BINDING, binding.namespace, binding.name, version=binding.version, status=status)
 
     async def _write_job(self, job: JobView, status: JobStatus) -> None:
-        tree = statuses.plain(status)
-        gone = {name: None for name in statuses.plain(job.status) if name not in tree}
-        await self._patch(kinds.JOB, job.namespace, job.name, version=job.version, status={**gone, **tree})
+        changes = statuses.difference(statuses.plain(job.status), new=statuses.plain(status))
+        await self._patch(kinds.JOB, job.namespace, job.name, version=job.version, status=changes)
         self._written[job.uid] = self._clock.boot()
 
     async def _patch(self, kind: kinds.Kind, namespace: str, name: str, *, version: str, status: dict[str, Any]) -> None:

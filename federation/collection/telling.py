@@ -62,8 +62,8 @@ def _stage(binding: BindingView, folded: Folded) -> Stage:
 def _job_status(
     job: JobView | None, *, binding: BindingView, folded: Folded, works: tuple[WorkView, ...], now: str
 ) -> JobStatus | None:
-    """The Job's status when it must be written. While the binding is another Job's nothing is known of this one."""
-    if job is None or job.uid != binding.job_uid or job.ended:
+    """The Job's status when it must be written."""
+    if job is None or job.ended:
         return None
     fence = any(work.record is not None and work.record.failover is Failover.FENCE for work in works)
     wanted = folding.job_status(job, binding=binding, folded=folded, fence=fence, now=now)

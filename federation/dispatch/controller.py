@@ -33,12 +33,18 @@ COALESCE: Final = 0.02
 """Seconds that an event waits for company before a round."""
 
 RETRY: Final = 1.0
-"""Seconds after which an item that the API server did not take is looked at again."""
+"""Seconds after which an item that the API server did not take is looked at again; doubled by each further failure."""
+
+RETRY_LIMIT: Final = 30.0
+"""The longest such pause."""
 
 WRITERS: Final = 32
 """Cases committed at the same time."""
 
 ROUND: Final = "round"
+
+ANYBODY: Final[Key] = ("", "")
+"""Stands for every waiting case among delayed keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,7 @@ class DispatchController:
         self._applier = Applier(port, projections=projections, validate=validate)
         self._dirty: set[Key] = set()
         self._waiting: set[Key] = set()
+        self._failures: dict[Key, int] = {}
         self._later: WorkQueue[Key] = WorkQueue(clock)
         self._rounds: WorkQueue[str] = WorkQueue(clock)
         self._orders: WorkQueue[Key] = WorkQueue(clock)
@@ -100,7 +107,10 @@ class DispatchController:
             self._rounds.add_after(ROUND, self._pace.coalesce)
 
     async def _due(self, key: Key) -> None:
-        self._touch(key)
+        if key == ANYBODY:
+            self._wake_waiting()
+        else:
+            self._touch(key)
 
     def _job_changed(self, change: Change[JobView]) -> None:
         old, new = change.old, change.new
@@ -118,7 +128,7 @@ class DispatchController:
         self._touch(key)
 
     def _work_changed(self, change: Change[WorkView]) -> None:
-        key = self._stores.saw_work(change)
+        key = self._stores.saw_work(change, now=self._clock.boot())
         new, old = change.new, change.old
         if new is not None and new.phase in TERMINAL and not (old and old.phase in TERMINAL) and new.record is not None:
             self._stores.ledger.ended(new.record.job)
@@ -230,10 +240,17 @@ class DispatchController:
         refused = {result.item.key: result for result in results if not result.committed}
         for key, result in sorted(refused.items()):
             log.info("%s/%s: %s not committed: %s", *key, type(result.item).__name__, result.why)
-            self._later.add_after(key, AT_ONCE if result.why.startswith("stale") else RETRY)
+            self._failures[key] = self._failures.get(key, 0) + 1
+            pause = AT_ONCE if result.why.startswith("stale") else RETRY
+            self._later.add_after(key, min(pause * 2.0 ** min(self._failures[key] - 1, 16), RETRY_LIMIT))
         for case in snapshot.cases:
+            if case.key not in refused:
+                self._failures.pop(case.key, None)
             self._note_waiting(case, committed=case.key not in refused)
             self._schedule(case)
+        reopening = self._stores.reopening - self._clock.boot()
+        if self._waiting and 0 < reopening < float("inf"):
+            self._later.add_after(ANYBODY, reopening + AT_ONCE)
 
     def _note_waiting(self, case: Case, *, committed: bool) -> None:
         if committed and case.order is not None and self._stores.orders.get(case.key, ("", None))[1] is case.order:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from apis import kinds, naming
+from apis import keys, kinds, naming
 from apis.runs import RefusalReason
 from apis.vectors import ResourceVector
 from federation.dispatch.ledger import Ledger, with_ancestors
@@ -21,6 +21,12 @@ from policies.views import BindingView, JobView, Projections, WorkView
 HALF_LIFE: Final = 600.0
 """Seconds in which a cluster's penalty for late starts halves: as long as the default start time-out."""
 
+AGAIN: Final = 5.0
+"""Seconds before a pair that was refused twice is tried again; doubled by each further refusal."""
+
+AGAIN_LIMIT: Final = 600.0
+"""The longest such pause."""
+
 _OF_THE_SHAPE: Final = frozenset({RefusalReason.NO_ROOM, RefusalReason.QUEUE_CLOSED})
 """Refusals that any equal gang would get; the others concern one Job."""
 
@@ -29,6 +35,9 @@ _OF_THE_SHAPE: Final = frozenset({RefusalReason.NO_ROOM, RefusalReason.QUEUE_CLO
 class _Closed:
     generation: int
     text: str
+    times: int
+    until: float
+    """Boot seconds: a newer generation does not reopen it before. 0 after the first refusal."""
 
 
 class Stores:
@@ -91,8 +100,8 @@ class Stores:
             self.ledger.saw_binding(view, job=self.jobs.get(view.namespace, view.job))
         return (view.namespace, view.job)
 
-    def saw_work(self, change: Change[WorkView]) -> Key | None:
-        """The case that a Work belongs to; None for a Work that no binding of ours can have made."""
+    def saw_work(self, change: Change[WorkView], *, now: float) -> Key | None:
+        """The case that a Work belongs to; None for a Work that no binding of ours can have made. `now` on the boot clock."""
         view = change.new or change.old
         key = case_of(view) if view is not None else None
         if view is None or key is None:
@@ -107,19 +116,23 @@ class Stores:
         else:
             works[change.key] = view
             self.ledger.saw_work(view)
-            self._note_refusal(view)
+            self._note_refusal(view, now=now)
         return key
 
-    def _note_refusal(self, work: WorkView) -> None:
-        """Close the pair until the member publishes something newer; once per Work."""
+    def _note_refusal(self, work: WorkView, *, now: float) -> None:
+        """Close the pair until the member publishes something newer; once per Work. A member that refuses the same again
+        although it published something newer is asked less and less often: each attempt is half a dozen writes."""
         reason = work.refusal
         if reason is None or reason is RefusalReason.STALE_FENCE or work.uid in self._refused_works:
             return
         self._refused_works.add(work.uid)
-        capacity = self.capacities.get(work.namespace, "member")
+        capacity = self.capacities.get(work.namespace, keys.MEMBER_LEASE)
         subject = work.gang.digest if reason in _OF_THE_SHAPE and work.gang is not None else _job_uid(work)
         text = f"it refused: {reason} ({work.message})" if work.message else f"it refused: {reason}"
-        self._closed[(subject, work.cluster)] = _Closed(capacity.generation if capacity else 0, text)
+        pair = (subject, work.cluster)
+        times = (self._closed[pair].times if pair in self._closed else 0) + 1
+        pause = 0.0 if times == 1 else min(AGAIN * 2.0 ** (times - 2), AGAIN_LIMIT)
+        self._closed[pair] = _Closed(capacity.generation if capacity else 0, text, times, now + pause)
 
     def timed_out(self, cluster: str, *, now: float) -> None:
         """A start timed out there; `now` on the boot clock."""
@@ -143,7 +156,7 @@ class Stores:
             used=self._with_ancestors(used, queues=queues),
             policies=(*self.policies.sorted(), *self.cluster_policies.sorted()),
             priorities={each.name: each for each in self.priorities.sorted()},
-            closed=self._still_closed(),
+            closed=self._still_closed(now=now),
         )
 
     def _with_ancestors(
@@ -171,9 +184,9 @@ class Stores:
         )
 
     def _member(self, cluster: ClusterView, *, now: float) -> Member:
-        namespace = f"karmada-es-{cluster.name}"
-        lease = self.leases.get(namespace, "member")
-        capacity = self.capacities.get(namespace, "member")
+        namespace = keys.execution_namespace(cluster.name)
+        lease = self.leases.get(namespace, keys.MEMBER_LEASE)
+        capacity = self.capacities.get(namespace, keys.MEMBER_LEASE)
         through = capacity.works_through if capacity is not None else 0
         return Member(
             cluster=cluster,
@@ -183,13 +196,22 @@ class Stores:
             penalty=self._penalty(cluster.name, now=now),
         )
 
-    def _still_closed(self) -> dict[tuple[str, str], str]:
-        """Pairs that no newer capacity has answered; the others are forgotten."""
-        for (subject, cluster), closed in list(self._closed.items()):
-            capacity = self.capacities.get(f"karmada-es-{cluster}", "member")
-            if capacity is not None and capacity.generation > closed.generation:
+    def _still_closed(self, *, now: float) -> dict[tuple[str, str], str]:
+        """Pairs that no newer capacity has answered, or whose pause is not over; what was not refused for long is forgotten."""
+        still: dict[tuple[str, str], str] = {}
+        for (subject, cluster), closed in sorted(self._closed.items()):
+            capacity = self.capacities.get(keys.execution_namespace(cluster), keys.MEMBER_LEASE)
+            answered = capacity is not None and capacity.generation > closed.generation
+            if not answered or now < closed.until:
+                still[(subject, cluster)] = closed.text
+            elif now >= closed.until + AGAIN_LIMIT:
                 del self._closed[(subject, cluster)]
-        return {pair: closed.text for pair, closed in sorted(self._closed.items())}
+        return still
+
+    @property
+    def reopening(self) -> float:
+        """Boot seconds at which the next pair is asked again; infinite when none waits for that."""
+        return min((closed.until for closed in self._closed.values() if closed.until > 0), default=float("inf"))
 
 
 def case_of(work: WorkView) -> Key | None:

@@ -10,7 +10,7 @@ from apis import kinds
 from apis.runs import RefusalReason
 from federation.app import LEADER
 from machinery.clock import Chance
-from simulator.faults import Faults, Kill, Moment
+from simulator.faults import Faults, Kill, Moment, answer
 from tests.federation.world import World, job, story
 
 SHARDS = 4
@@ -51,6 +51,14 @@ def test_a_hub_that_dies_at_any_write_loses_nothing_and_repeats_nothing(shard: i
         faults = Faults(Chance(7)).at("hub", number, moment, Kill())
         story(lambda world, faults=faults: _life(world, faults))  # type: ignore[misc]
         assert faults.fired, f"no kill at write {number}"
+
+
+@pytest.mark.parametrize(("code", "moment"), [(0, Moment.BEFORE), (0, Moment.AFTER), (500, Moment.AFTER), (429, Moment.BEFORE)])
+def test_an_answer_that_is_lost_or_refused_at_any_write_changes_nothing_but_the_time(code: int, moment: Moment) -> None:
+    for number in _writes():
+        faults = Faults(Chance(7)).at("hub", number, moment, answer(code))
+        story(lambda world, faults=faults: _life(world, faults))  # type: ignore[misc]
+        assert faults.fired, f"no fault at write {number}"
 
 
 def test_a_conflict_on_every_write_changes_nothing_but_the_time() -> None:

@@ -250,3 +250,93 @@ def test_a_member_that_falls_silent_gets_no_new_jobs_and_keeps_its_own() -> None
         assert cluster["spec"]["taints"] == []
 
     story(tell)
+
+
+def test_a_job_deleted_in_its_member_is_aborted_until_somebody_resumes_it() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        east = world.member("east", seconds=30.0)
+        uid = await world.submit(job("train"))
+        await world.until_phase("train", "Running")
+        east.deleted.add("train")
+        await world.until_phase("train", "Aborted")
+        assert (await world.state("train"))["reason"] == "LocallyDeleted"
+        run = await world.run_of("train")
+        assert (run.parts["east"].state, run.parts["east"].ground) == (PartState.GONE, Ground.CONFIRMED)
+        await world.clock.sleep(60.0)
+        assert len(world.journal.of(uid)) == 1
+        await world.command("ResumeJob", job="train")
+        await world.until_phase("train", "Completed")
+        assert [stint.epoch for stint in world.journal.of(uid)] == [1, 2]
+        assert world.journal.overlaps() == []
+
+    story(tell)
+
+
+def test_a_job_that_every_member_refuses_is_offered_less_and_less_often() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", cpus=32, seconds=4.0, refuses={"odd": RefusalReason.INVALID})
+        await world.submit(job("odd"))
+        for index in range(30):  # other Jobs come and go, so the member publishes again and again
+            await world.submit(job(f"fine-{index}"))
+            await world.clock.sleep(10.0)
+        run = await world.run_of("odd")
+        assert 3 <= run.refusals <= 10
+        assert (await world.state("odd"))["phase"] == "Pending"
+        assert "Invalid" in (await world.state("odd"))["message"]
+
+    story(tell)
+
+
+def test_a_job_that_asks_for_fence_is_told_that_nobody_is_armed() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east")
+        await world.submit(job("train", annotations={"volcano-federation.io/failover": "Fence"}))
+        await world.until_phase("train", "Completed")
+        conditions = (await world.job("train"))["status"]["conditions"]
+        assert conditions[0]["status"] == "FenceActsAsContinue"
+        cluster = json.loads(await world.port.get(kinds.CLUSTER, "east"))
+        armed = [each["status"] for each in cluster["status"]["conditions"] if each["type"] == "FencingArmed"]
+        assert armed == ["False"]
+
+    story(tell)
+
+
+def test_a_cluster_that_is_the_hub_itself_or_a_second_of_one_id_is_refused() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        hub_uid = json.loads(await world.port.get(kinds.NAMESPACE, "kube-system"))["metadata"]["uid"]
+        for name, uid in (("self", hub_uid), ("first", "one-id"), ("second", "one-id")):
+            body = {"apiVersion": kinds.CLUSTER.api_version, "kind": "Cluster", "metadata": {"name": name}}
+            await world.port.create(kinds.CLUSTER, {**body, "spec": {"id": uid, "syncMode": "Pull"}})
+            await world.clock.sleep(2.0)
+        reasons = {}
+        for name in ("self", "first", "second"):
+            cluster = json.loads(await world.port.get(kinds.CLUSTER, name))
+            conditions = {each["type"]: each["reason"] for each in cluster["status"]["conditions"]}
+            reasons[name] = conditions["Registered"]
+        assert reasons == {"self": "HubItself", "first": "Registered", "second": "DuplicateId"}
+        assert await world.gone(kinds.NAMESPACE, "karmada-es-self", namespace=None)
+        assert await world.gone(kinds.NAMESPACE, "karmada-es-second", namespace=None)
+        lease = json.loads(await world.port.get(kinds.LEASE, "member", namespace="karmada-es-first"))
+        assert lease["spec"]["leaseTransitions"] == 1
+
+    story(tell)
+
+
+def test_node_labels_that_jobs_ask_for_are_asked_of_members() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east")
+        await world.clock.sleep(15.0)
+        picky = job("picky")
+        picky["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {"example.com/gpu": "h100"}
+        await world.submit(picky)
+        await world.clock.sleep(5.0)
+        capacity = json.loads(await world.port.get(kinds.CLUSTER_CAPACITY, "member", namespace="karmada-es-east"))
+        assert "example.com/gpu" in capacity["spec"]["labelKeys"]
+        assert (await world.state("picky"))["phase"] == "Pending"
+
+    story(tell)

@@ -82,6 +82,8 @@ class Member:
     grace: float = 1.0
     refuses: dict[str, runs.RefusalReason] = field(default_factory=dict)
     away: bool = False
+    deleted: set[str] = field(default_factory=set)
+    """Names of Jobs that somebody deletes in the member while they run (A6)."""
     generation: int = 0
     running: dict[str, tuple[Tree, Stint | None, float]] = field(default_factory=dict)
     reported: dict[str, str] = field(default_factory=dict)
@@ -181,18 +183,28 @@ class Member:
 
     async def _report(self, work: Tree) -> None:
         phase = self._phase(work["metadata"]["uid"])
+        name, stint = work["spec"]["workload"]["manifests"][0]["metadata"]["name"], self.running[work["metadata"]["uid"]][1]
+        if name in self.deleted and stint is not None:
+            self.deleted.discard(name)
+            stint.ended = self.clock.boot()
+            await self._say(work, applied="True", reason="AppliedSuccessful", gone=True)
+            self.reported[work["metadata"]["uid"]] = "gone"
+        if self.reported.get(work["metadata"]["uid"]) == "gone":
+            return
         spec = work["spec"]["workload"]["manifests"][0]["spec"]
         pods = sum(task["replicas"] for task in spec["tasks"])
         count = {"Pending": "pending", "Running": "running", "Completed": "succeeded"}[phase]
         status = {"state": {"phase": phase, "lastTransitionTime": stamp(self.clock.now())}, count: pods}
         await self._say(work, applied="True", reason="AppliedSuccessful", status=status)
 
-    async def _say(self, work: Tree, *, applied: str, reason: str, status: Tree | None = None) -> None:
+    async def _say(self, work: Tree, *, applied: str, reason: str, status: Tree | None = None, gone: bool = False) -> None:
         uid, meta = work["metadata"]["uid"], work["metadata"]
         phase = status["state"]["phase"] if status else ""
         if self.reported.get(uid) == f"{applied}{reason}{phase}":
             return
         conditions = [{"type": "Applied", "status": applied, "reason": str(reason), "message": "said the fake"}]
+        if gone:
+            conditions.append({"type": "Gone", "status": "True", "reason": "LocallyDeleted", "message": ""})
         work["status"] = {"conditions": conditions}
         if status is not None:
             identifier = {"ordinal": 0, "group": kinds.JOB.group, "version": "v1alpha1", "kind": "Job", "resource": "jobs"}
