@@ -18,6 +18,7 @@ import typer
 from prometheus_client import CollectorRegistry
 
 from apis import keys, kinds
+from controllers.ttl.controller import TtlController
 from machinery import errors, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
@@ -143,6 +144,8 @@ async def lead(hub: Port, local: Port, *, clock: Clock, chance: Chance, settings
         roles.create_task(reporting.run(), name="reporting")
         roles.create_task(job_controller.run(), name="jobs")
         roles.create_task(queue_controller.run(), name="queues")
+        # Hub-run Jobs carry no time to live here: the hub keeps it.
+        roles.create_task(TtlController(port=local, jobs=jobs, clock=clock).run(), name="ttl")
 
 
 class _Running:

@@ -339,6 +339,11 @@ class JobView:
         """`status.state.phase`."""
         return self.status.state.phase
 
+    @property
+    def transition(self) -> str:
+        """`status.state.lastTransitionTime`."""
+        return self.status.state.last_transition_time
+
 
 def _demands(spec: _JobSpec) -> tuple[str, ...]:
     """Fields whose meaning goes beyond a plain gang, sorted as they stand in the spec."""

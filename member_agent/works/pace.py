@@ -7,6 +7,9 @@ from machinery.clock import Clock
 RESERVE = 0.25
 """Share of the burst that only urgent writes may use."""
 
+SHORTEST = 0.001
+"""Seconds; the shortest wait for a turn."""
+
 
 class Pace:
     """A token bucket of one second's writes; those that are not urgent leave the last quarter to those that are."""
@@ -25,7 +28,8 @@ class Pace:
             if self._tokens >= min(floor, self._rate):
                 self._tokens -= 1.0
                 return
-            await self._clock.sleep((min(floor, self._rate) - self._tokens) / self._rate)
+            # Never less than the clock can tell: a wait that rounds to nothing would be asked for again and again.
+            await self._clock.sleep(max((min(floor, self._rate) - self._tokens) / self._rate, SHORTEST))
 
     def _refill(self) -> None:
         now = self._clock.boot()

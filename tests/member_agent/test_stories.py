@@ -350,6 +350,94 @@ def test_a_local_gang_that_does_not_fit_waits_with_a_reason_and_starts_when_ther
     play(story)
 
 
+def test_a_local_job_leaves_when_its_time_is_over() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.world.apply(job("mine", ttlSecondsAfterFinished=60), server=EAST)
+        await stage.until(lambda: stage.phase("mine") == "Completed")
+        await stage.world.advance(55)
+        assert stage.local("mine") is not None
+        await stage.until(lambda: stage.local("mine") is None and stage.pods() == [], timeout=10)
+
+    play(story)
+
+
+def test_the_second_fencer_takes_over_when_the_first_has_died() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.world.advance(25)
+        before = stage.lease()["spec"]["holderIdentity"]
+        stage.world.kill(f"fencer-{EAST}")
+        await stage.until(lambda: stage.lease()["spec"]["holderIdentity"] != before, timeout=60)
+        assert stage.lease()["spec"]["holderIdentity"].split("/")[0] == before.split("/")[0]
+
+    play(story)
+
+
+def test_foreign_pods_count_as_used() -> None:
+    async def story(stage: Stage) -> None:
+        container = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": "6"}}}
+        for index in range(2):
+            body = {"metadata": {"name": f"foreign-{index}"}, "spec": {"nodeName": f"node-{index}", "containers": [container]}}
+            await stage.world.client(EAST).create(kinds.POD, body, namespace="default")
+        await stage.world.advance(1)
+        work = await stage.grant(job("train", replicas=1, cpu="4"))
+        await stage.until(lambda: stage.refusal(work) == "NoRoom")
+
+    play(story)
+
+
+def test_a_bare_pod_of_this_scheduler_gets_a_node() -> None:
+    async def story(stage: Stage) -> None:
+        container = {"name": "main", "image": "busybox:1", "command": ["sleep", "1"]}
+        body = {
+            "metadata": {"name": "alone"},
+            "spec": {"schedulerName": "volcano", "restartPolicy": "Never", "containers": [container]},
+        }
+        await stage.world.client(EAST).create(kinds.POD, body, namespace="default")
+        await stage.until(lambda: "alone" in stage.starts())
+
+    play(story)
+
+
+def test_a_job_whose_pod_name_is_taken_goes_on_when_the_name_is_free() -> None:
+    async def story(stage: Stage) -> None:
+        container = {"name": "main", "image": "busybox:1"}
+        body = {"metadata": {"name": "mine-work-0"}, "spec": {"containers": [container]}}
+        client = stage.world.client(EAST)
+        await client.create(kinds.POD, body, namespace="default")
+        await stage.world.apply(job("mine"), server=EAST)
+        await stage.world.advance(10)
+        assert stage.running("mine") == []
+        await client.delete(kinds.POD, "mine-work-0", namespace="default")
+        await stage.until(lambda: stage.phase("mine") == "Completed")
+
+    play(story)
+
+
+def test_early_success_removes_the_pods_that_are_left() -> None:
+    async def story(stage: Stage) -> None:
+        spec = job("mine", replicas=1, minimum=1, command="sleep 3", minSuccess=1)
+        slow = job("slow", replicas=1, command="sleep 10000")["spec"]["tasks"][0]
+        spec["spec"]["tasks"].append({**slow, "name": "slow"})
+        await stage.world.apply(spec, server=EAST)
+        await stage.until(lambda: stage.phase("mine") == "Completed")
+        await stage.until(lambda: stage.running("mine") == [])
+
+    play(story)
+
+
+def test_a_hub_that_is_away_stops_nothing_that_runs() -> None:
+    async def story(stage: Stage) -> None:
+        work = await stage.grant(job("train", command="sleep 60"))
+        await stage.until(lambda: len(stage.running("train")) == 2)
+        stage.world.cut(EAST)
+        await stage.until(lambda: stage.phase("train") == "Completed", timeout=300)
+        stage.world.heal(EAST)
+        await stage.until(lambda: stage.reported(work) == "Completed")
+        assert len(stage.starts()) == 2
+
+    play(story)
+
+
 def test_capacity_accounts_for_every_work_up_to_where_it_says() -> None:
     async def story(stage: Stage) -> None:
         await stage.until(lambda: bool(stage.capacity().get("nodes")))
