@@ -1,0 +1,217 @@
+"""A watch over a whole world: after every change of any API server the promises that can be seen are checked.
+
+What ran is judged from the nodes' container start records and from nothing that our programs say. What the API says is judged
+only against its own past: epochs, fence numbers and recorded ends never go back.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apis import keys, kinds, runs
+from apis.vectors import ResourceVector, total
+from simulator.pods import FINISHED, requests_of
+from simulator.records import StartRecord
+from simulator.store import Change, Doc, Stored
+from simulator.world import HUB, World
+from tests.support.stories import ENDED
+
+FLOW_ENDED = frozenset({"Succeed", "Failed"})
+GANG_PATIENCE = 120.0
+"""Seconds a gang may stand bound in part: the agent died between two bindings, came back and was elected again, and perhaps
+died once more. An agent that lives takes milliseconds."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _record(text: str) -> runs.RunRecord | None:
+    try:
+        return runs.decode_record(text, where="pod")
+    except runs.UnreadableRun:
+        return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _binding(text: str) -> runs.BindingRun:
+    return runs.decode_binding(text, where="binding")
+
+
+@dataclass(eq=False)
+class Watch:
+    """`pods`: how many containers each Job (namespace/name) has. `waits`: which Jobs each Job waits for.
+
+    The first broken promise is kept in `broken`; `check` raises it with the story.
+    """
+
+    world: World
+    pods: Mapping[str, int] = field(default_factory=dict)
+    waits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gang_patience: float = GANG_PATIENCE
+    broken: str = ""
+    checks: int = 0
+    _read: int = 0
+    _epochs: dict[str, int] = field(default_factory=dict)
+    _starts: dict[str, list[tuple[int, StartRecord]]] = field(default_factory=dict)
+    _bound: dict[tuple[str, str], dict[str, ResourceVector]] = field(default_factory=dict)
+    _gangs: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
+    _partly: dict[tuple[str, str, str], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, server in self.world.servers.items():
+            server.listeners.append(functools.partial(self._changed, name))
+
+    def check(self) -> None:
+        """AssertionError if a promise was broken."""
+        if self.broken:
+            raise AssertionError(f"{self.broken}\n{self.world.story()}")
+
+    def _break(self, what: str) -> None:
+        self.broken = self.broken or f"at {self.world.clock.boot():.3f} s: {what}"
+
+    def _changed(self, server: str, change: Change) -> None:
+        self.checks += 1
+        self._read_starts()
+        stored = change.new or change.old
+        if stored is None:
+            return
+        if server == HUB:
+            self._hub_changed(stored.kind, change.old, change.new)
+        elif stored.kind == kinds.POD:
+            self._pod_changed(server, stored, gone=change.new is None)
+        self._look_at_gangs()
+
+    # --- what ran ----------------------------------------------------------------------------------------------------
+
+    def _read_starts(self) -> None:
+        records = self.world.records.records
+        while self._read < len(records):
+            start = records[self._read]
+            self._read += 1
+            if start.job:
+                self._judge(start)
+
+    def _judge(self, start: StartRecord) -> None:
+        run = _record(start.run)
+        if run is None:
+            self._break(f"{start.cluster}/{start.pod} carries no run record")
+            return
+        before = self._starts.setdefault(run.job, [])
+        for epoch, other in before:
+            if epoch == run.epoch and (other.pod, other.container) == (start.pod, start.container):
+                self._break(f"{start.pod} was started twice in epoch {epoch}: {other.cluster} and {start.cluster}")
+            if epoch > run.epoch:
+                self._break(f"{start.pod} of epoch {run.epoch} was started after epoch {epoch}")
+            if (epoch != run.epoch or other.cluster != start.cluster) and other.overlaps(start):
+                what = f"epoch {epoch} in {other.cluster} and epoch {run.epoch} in {start.cluster}"
+                self._break(f"two runs of {start.job} at once: {what}")
+            if epoch != run.epoch and self._succeeded([it for number, it in before if number == epoch], start.job):
+                self._break(f"{start.job} was started again after epoch {epoch} had succeeded")
+        before.append((run.epoch, start))
+        for needed in self.waits.get(start.job, ()):
+            if not self._succeeded(self.world.records.of_job(needed), needed):
+                self._break(f"{start.job} was started before {needed} had completed")
+
+    def _succeeded(self, starts: list[StartRecord], job: str) -> bool:
+        return len({it.pod for it in starts if it.exit_code == 0}) >= self.pods.get(job, 1)
+
+    # --- what the hub says -------------------------------------------------------------------------------------------
+
+    def _hub_changed(self, kind: kinds.Kind, old: Stored | None, new: Stored | None) -> None:
+        if new is None:
+            return
+        if kind == kinds.RESOURCE_BINDING:
+            self._binding_changed(old, new)
+        elif kind == kinds.LEASE and old is not None and new.name == keys.MEMBER_LEASE:
+            before, after = (int(it.doc["spec"].get("leaseTransitions") or 0) for it in (old, new))
+            if after < before:
+                self._break(f"the fence number of {new.namespace} went back from {before} to {after}")
+        elif kind in (kinds.JOB, kinds.JOB_FLOW) and old is not None and old.uid == new.uid:
+            ends = ENDED if kind == kinds.JOB else FLOW_ENDED
+            before_phase, after_phase = _phase(old.doc), _phase(new.doc)
+            if before_phase in ends and after_phase != before_phase:
+                self._break(f"{kind.kind} {new.name} had ended {before_phase} and is {after_phase}")
+            self._steps_changed(old, new)
+
+    def _steps_changed(self, old: Stored, new: Stored) -> None:
+        known = {step["name"]: step for step in _status(new.doc).get("jobStatusList") or ()}
+        for step in _status(old.doc).get("jobStatusList") or ():
+            if step.get("endTimestamp"):
+                after = known.get(step["name"], {})
+                if (after.get("state"), after.get("endTimestamp")) != (step.get("state"), step["endTimestamp"]):
+                    self._break(f"the end of step {step['name']} was {step.get('state')} and is {after.get('state')}")
+
+    def _binding_changed(self, old: Stored | None, new: Stored) -> None:
+        run = _run_of(new)
+        if run is None:
+            return
+        if run.epoch < self._epochs.get(run.job, 0):
+            self._break(f"epoch of {new.name} went back from {self._epochs[run.job]} to {run.epoch}")
+        self._epochs[run.job] = run.epoch
+        before = _run_of(old) if old is not None else None
+        if before is not None and before.job == run.job:
+            self._run_changed(new.name, before, run)
+        end, was = _finished(new.doc), _finished(old.doc) if old is not None else ""
+        if was and end != was and old is not None and old.uid == new.uid:
+            self._break(f"the end of {new.name} was recorded as {was} and is {end or 'gone'}")
+
+    def _run_changed(self, name: str, before: runs.BindingRun, run: runs.BindingRun) -> None:
+        if run.epoch > before.epoch and not before.all_gone:
+            self._break(f"{name}: epoch {run.epoch} was granted before epoch {before.epoch} was known to have ended")
+        if run.epoch != before.epoch:
+            return
+        for cluster, part in run.parts.items():
+            known = before.parts.get(cluster)
+            if part.state is runs.PartState.GONE and known is not None and known.state is not runs.PartState.GONE:
+                live = [it for epoch, it in self._starts.get(run.job, ()) if epoch == run.epoch and it.end is None]
+                if part.ground is runs.Ground.CONFIRMED and any(it.cluster == cluster for it in live):
+                    self._break(f"{name}: confirmed gone from {cluster} while {live[0].pod} still runs there")
+
+    # --- what is bound -----------------------------------------------------------------------------------------------
+
+    def _pod_changed(self, member: str, pod: Stored, *, gone: bool) -> None:
+        node = pod.doc["spec"].get("nodeName", "")
+        if not node:
+            return
+        there = self._bound.setdefault((member, node), {})
+        if gone or (pod.doc.get("status") or {}).get("phase") in FINISHED:
+            there.pop(pod.uid, None)
+        elif pod.uid not in there:
+            there[pod.uid] = requests_of(pod.doc)
+            room = self.world.pools[member].kubelets[node].allocatable
+            taken = total(there.values())
+            if not taken <= room:
+                self._break(f"node {member}/{node} holds {taken.to_quantities()} of {room.to_quantities()}")
+        group = (pod.doc["metadata"].get("annotations") or {}).get(keys.GROUP_NAME)
+        if group and not gone:
+            self._gangs.setdefault((member, pod.namespace, group), set()).add(pod.name)
+            self._partly.setdefault((member, pod.namespace, group), self.world.clock.boot())
+
+    def _look_at_gangs(self) -> None:
+        for gang, since in list(self._partly.items()):
+            member, namespace, name = gang
+            group = self.world.servers[member].collection(kinds.POD_GROUP).get(namespace, name)
+            if group is None or len(self._gangs[gang]) >= int(group.doc["spec"].get("minMember") or 0):
+                del self._partly[gang]
+            elif self.world.clock.boot() - since > self.gang_patience:
+                bound = len(self._gangs[gang])
+                self._break(f"gang {member}/{name}: {bound} of {group.doc['spec']['minMember']} bound since {since:.1f} s")
+
+
+def _status(doc: Doc) -> Doc:
+    return doc.get("status") or {}
+
+
+def _phase(doc: Doc) -> str:
+    return str((_status(doc).get("state") or {}).get("phase", ""))
+
+
+def _run_of(binding: Stored) -> runs.BindingRun | None:
+    annotations: Mapping[str, Any] = binding.doc["metadata"].get("annotations") or {}
+    return _binding(annotations[keys.RUN]) if keys.RUN in annotations else None
+
+
+def _finished(binding: Doc) -> str:
+    conditions = _status(binding).get("conditions") or ()
+    return next((c.get("reason", "") for c in conditions if c["type"] == "Finished" and c["status"] == "True"), "")
