@@ -97,6 +97,20 @@ class Shortage:
 
 
 @dataclass(slots=True)
+class _Answer:
+    """What is known of one shape: pods that fit and fullness by row (infinite where none fits), and how many of the touched
+    rows are in it already. Asking again costs only what changed since."""
+
+    fits: Amounts
+    fullness: npt.NDArray[np.float64]
+    seen: int
+
+
+KEPT_TOUCHES: Final = 1 << 16
+"""Changes remembered for kept answers; beyond that they are made anew."""
+
+
+@dataclass(slots=True)
 class Room:
     """Free amounts to plan on; `taken` counts, per shape that wants nodes of its own, who sits where."""
 
@@ -104,6 +118,9 @@ class Room:
     free: Amounts
     allocatable: Amounts
     taken: dict[PodShape, dict[int, int]] = field(default_factory=dict)
+    _answers: dict[PodShape, _Answer] = field(default_factory=dict, repr=False)
+    _touched: list[int] = field(default_factory=list, repr=False)
+    """Rows changed since the answers were first kept, in order."""
 
     def copy(self) -> Room:
         """A room of its own to plan on."""
@@ -112,17 +129,46 @@ class Room:
 
     def capacity(self, shape: PodShape) -> Amounts:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it."""
-        fits = np.where(self.layout.admits(shape), np.int64(UNBOUNDED), np.int64(0))
+        return self._capacity(shape, np.arange(len(self.layout.names)))
+
+    def _capacity(self, shape: PodShape, rows: npt.NDArray[np.intp]) -> Amounts:
+        fits = np.where(self.layout.admits(shape)[rows], np.int64(UNBOUNDED), np.int64(0))
         for name, amount in shape.requests.items():
             column = self.layout.columns.get(name)
             if column is None:
-                return np.zeros(len(self.layout.names), dtype=np.int64)
-            np.minimum(fits, np.maximum(self.free[:, column], 0) // amount, out=fits)
+                return np.zeros(len(rows), dtype=np.int64)
+            np.minimum(fits, np.maximum(self.free[rows, column], 0) // amount, out=fits)
         if shape.one_per_node:
-            np.minimum(fits, 1, out=fits)
-            for row in self.taken.get(shape, ()):
-                fits[row] = 0
+            taken = np.isin(rows, list(self.taken.get(shape, ())))
+            fits = np.where(taken, 0, np.minimum(fits, 1))
         return fits
+
+    def _fullness(self, shape: PodShape, rows: npt.NDArray[np.intp], fits: Amounts) -> npt.NDArray[np.float64]:
+        """The largest free share among the resources asked for: small means nearly full, infinite that nothing fits."""
+        share = np.zeros(len(rows))
+        for name in shape.requests:
+            column = self.layout.columns.get(name)
+            if column is not None:
+                np.maximum(share, self.free[rows, column] / np.maximum(self.allocatable[rows, column], 1), out=share)
+        return np.where(fits > 0, share, np.inf)
+
+    def _answer(self, shape: PodShape) -> _Answer:
+        """What is known of the shape, brought up to date."""
+        if len(self._touched) > KEPT_TOUCHES:
+            self._answers.clear()
+            self._touched.clear()
+        known = self._answers.get(shape)
+        if known is None:
+            rows = np.arange(len(self.layout.names))
+            fits = self._capacity(shape, rows)
+            known = self._answers[shape] = _Answer(fits, self._fullness(shape, rows, fits), len(self._touched))
+        elif known.seen < len(self._touched):
+            rows = np.array(sorted(set(self._touched[known.seen :])), dtype=np.intp)
+            fits = self._capacity(shape, rows)
+            known.fits[rows] = fits
+            known.fullness[rows] = self._fullness(shape, rows, fits)
+            known.seen = len(self._touched)
+        return known
 
     def place(self, needs: Sequence[tuple[PodShape, int]]) -> tuple[Spot, ...] | Shortage:
         """Take room for all pods or for none. Fullest nodes first, ties by name, so that large pods find empty nodes."""
@@ -150,33 +196,34 @@ class Room:
             self._change(spot, -1)
 
     def _take(self, shape: PodShape, count: int, *, whole: bool) -> list[Spot] | Shortage:
-        fits = self.capacity(shape)
-        rows = np.flatnonzero(fits)
-        available = int(np.minimum(fits[rows], count).sum())
-        if available < count and whole:
-            return Shortage(shape, count, available, self.explain(shape, count=count, placed=available))
-        rows = rows[np.argsort(self._fullness(shape, rows), kind="stable")]
-        filled = np.cumsum(np.minimum(fits[rows], count))
-        last = int(np.searchsorted(filled, count)) + 1
-        spots, left = [], count
-        for row in rows[:last].tolist():
-            number = min(int(fits[row]), left)
-            spots.append(Spot(row, shape, number))
-            left -= number
+        known = self._answer(shape)
+        spots = self._one(shape, known) if count == 1 else self._many(shape, known, count)
+        placed = sum(spot.count for spot in spots)
+        if placed < count and whole:
+            return Shortage(shape, count, placed, self.explain(shape, count=count, placed=placed))
         for spot in spots:
             self._change(spot, 1)
         return spots
 
-    def _fullness(self, shape: PodShape, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-        """The largest free share among the resources asked for, per row: small means nearly full."""
-        share = np.zeros(len(rows))
-        for name in shape.requests:
-            column = self.layout.columns[name]
-            total = np.maximum(self.allocatable[rows, column], 1)
-            np.maximum(share, self.free[rows, column] / total, out=share)
-        return share
+    @staticmethod
+    def _one(shape: PodShape, known: _Answer) -> list[Spot]:
+        row = int(known.fullness.argmin()) if len(known.fullness) else 0
+        return [Spot(row, shape, 1)] if len(known.fits) and known.fits[row] > 0 else []
+
+    @staticmethod
+    def _many(shape: PodShape, known: _Answer, count: int) -> list[Spot]:
+        rows = np.flatnonzero(known.fits)
+        rows = rows[np.argsort(known.fullness[rows], kind="stable")]
+        filled = np.cumsum(np.minimum(known.fits[rows], count))
+        spots, left = [], count
+        for row in rows[: int(np.searchsorted(filled, count)) + 1].tolist():
+            number = min(int(known.fits[row]), left)
+            spots.append(Spot(row, shape, number))
+            left -= number
+        return spots
 
     def _change(self, spot: Spot, sign: int) -> None:
+        self._touched.append(spot.row)
         for name, amount in spot.shape.requests.items():
             self.free[spot.row, self.layout.columns[name]] -= sign * amount * spot.count
         if spot.shape.one_per_node:
