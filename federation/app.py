@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from apis import kinds
 from controllers.flows.controller import FlowController
+from controllers.ttl.controller import TtlController
 from federation.clusters import guard
 from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
@@ -127,6 +128,7 @@ async def lead(
     queueing = QueueingController(port=port, informers=informers, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
+    ttl = TtlController(port=port, jobs=jobs, clock=clock)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")
         for name, role in (
@@ -135,6 +137,7 @@ async def lead(
             ("dispatch", dispatch),
             ("collection", collection),
             ("flows", flows),
+            ("ttl", ttl),
             ("events", events),
         ):
             roles.create_task(role.run(), name=name)

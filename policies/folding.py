@@ -70,7 +70,7 @@ def fold(binding: BindingView, works: Iterable[WorkView]) -> Folded:
     """Totals and phase over the clusters of the current epoch."""
     counted = current_works(binding, works)
     items = tuple(Item(work.cluster, work.status, work.applied, work.message) for work in counted)
-    known = [work.status for work in counted if work.status is not None]
+    known = [item.status for item in items if item.status is not None]
     # A part whose Work has said nothing yet is Pending: all Completed needs all parts.
     parts = len(binding.run.parts) if binding.run else 0
     phase = _phase([status.state.phase for status in known], parts=parts)
@@ -169,7 +169,7 @@ def _told(job: JobView, *, binding: BindingView | None, folded: Folded) -> JobSt
 
 
 def _by_state(binding: BindingView, folded: Folded, run: Run) -> JobStatus:
-    decision = binding.decision or verdicts.Decision(outcome=Outcome.WAITING)
+    decision = binding.decision or verdicts.Gist(Outcome.WAITING)
     match run.state:
         case RunState.GRANTED:
             return _granted(binding, folded)

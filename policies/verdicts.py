@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import sys
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -57,6 +59,17 @@ class Considered(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     total: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """A decision without its clusters, as a view keeps it; `codes` is a digest of cluster and code each."""
+
+    outcome: Outcome
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+    codes: int = 0
+
+
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The annotation `volcano-federation.io/verdicts` of a binding: why it is as it is.
 
@@ -72,12 +85,20 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     counts: dict[str, int] = {}
     wakes: list[Wake] = []
 
-    def same_as(self, other: Decision | None) -> bool:
-        """Whether a reader would learn nothing new: texts and scores may differ, codes and choices not."""
-        return other is not None and self._gist() == other._gist()
+    def gist(self) -> Gist:
+        """What is remembered of it."""
+        codes = ",".join(f"{each.cluster}:{each.code}" for each in self.clusters)
+        return Gist(self.outcome, sys.intern(self.reason), self.message, self.field, zlib.crc32(codes.encode()))
 
-    def _gist(self) -> tuple[object, ...]:
-        return (self.outcome, self.reason, self.field, [(each.cluster, each.code) for each in self.clusters])
+    def same_as(self, other: Gist | None) -> bool:
+        """Whether a reader would learn nothing new: texts and scores may differ, codes and choices not."""
+        mine = self.gist()
+        return other is not None and (mine.outcome, mine.reason, mine.field, mine.codes) == (
+            other.outcome,
+            other.reason,
+            other.field,
+            other.codes,
+        )
 
 
 BEST: Final = 5

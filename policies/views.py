@@ -91,7 +91,15 @@ class JobView:
     ttl: int | None = None
     gang: Gang | None = None
     problem: Problem | None = None
-    status: JobStatus = JobStatus()
+    phase: str = ""
+    """`status.state.phase`, "" before the first status."""
+    encoded: bytes = b"{}"
+    """The whole status, as bytes."""
+
+    @property
+    def status(self) -> JobStatus:
+        """The status, read anew each time."""
+        return statuses.decode(self.encoded)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -99,14 +107,14 @@ class JobView:
         return (self.namespace, self.name)
 
     @property
-    def phase(self) -> str:
-        """`status.state.phase`, "" before the first status."""
-        return self.status.state.phase
-
-    @property
     def last_transition(self) -> str:
         """When the phase was entered, "" when unknown."""
         return self.status.state.last_transition_time or ""
+
+    @property
+    def transition(self) -> str:
+        """The same, by the name that the ttl role uses."""
+        return self.last_transition
 
     @property
     def retry_count(self) -> int:
@@ -155,7 +163,7 @@ class BindingView:
     finalized: bool = False
     left_alone: bool = False
     """`spec.suspension.scheduling`: somebody else admits it."""
-    decision: verdicts.Decision | None = None
+    decision: verdicts.Gist | None = None
     ended: str = ""
     stage: tuple[int, Stage] = (0, Stage.NOTHING)
     """Epoch and stage that the binding's status tells of."""
@@ -163,7 +171,8 @@ class BindingView:
 
 @dataclass(frozen=True, slots=True)
 class WorkView:
-    """A Work of any member, as far as the hub must know it. `applied` is None until the agent has said something."""
+    """A Work of any member, as far as the hub must know it. `applied` is None until the agent has said something; `record`
+    comes without its tasks."""
 
     namespace: str
     name: str
@@ -181,8 +190,12 @@ class WorkView:
     reason: str = ""
     message: str = ""
     locally_deleted: bool = False
-    shrunk: bool = False
-    status: JobStatus | None = None
+    phase: str = ""
+    """Phase of the member's Job, "" when unknown."""
+    started: bool = False
+    """A pod of the run has run, or its phase went past Pending."""
+    encoded: bytes | None = None
+    """The member's status, as bytes."""
 
     @property
     def refusal(self) -> runs.RefusalReason | None:
@@ -191,14 +204,9 @@ class WorkView:
         return runs.RefusalReason(self.reason) if known else None
 
     @property
-    def phase(self) -> str:
-        """Phase of the member's Job, "" when unknown."""
-        return self.status.state.phase if self.status else ""
-
-    @property
-    def started(self) -> bool:
-        """A pod of the run has run, or its phase went past Pending."""
-        return self.status is not None and self.status.started
+    def status(self) -> JobStatus | None:
+        """The member's status, read anew each time."""
+        return None if self.encoded is None else statuses.decode(self.encoded)
 
 
 # --- wire ------------------------------------------------------------------------------------------------------------
@@ -311,23 +319,24 @@ class Projections:
         owner = next((each.uid for each in meta.owner_references or [] if each.controller), "")
         return JobView(
             namespace=sys.intern(meta.namespace),
-            name=meta.name,
-            uid=meta.uid,
+            name=sys.intern(meta.name),
+            uid=sys.intern(meta.uid),
             version=meta.resource_version,
-            created=meta.creation_timestamp,
+            created=sys.intern(meta.creation_timestamp),
             generation=meta.generation,
             deleting=meta.deletion_timestamp is not None,
-            labels=meta.labels or _EMPTY,
+            labels={sys.intern(key): sys.intern(value) for key, value in meta.labels.items()} if meta.labels else _EMPTY,
             settings=own_settings(annotations),
-            owner_uid=owner,
-            created_by_flow=annotations.get(keys.CREATED_BY_FLOW, ""),
-            created_by_template=annotations.get(keys.CREATED_BY_TEMPLATE, ""),
+            owner_uid=sys.intern(owner),
+            created_by_flow=sys.intern(annotations.get(keys.CREATED_BY_FLOW, "")),
+            created_by_template=sys.intern(annotations.get(keys.CREATED_BY_TEMPLATE, "")),
             queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
             priority_class=sys.intern(spec.priority_class_name),
             ttl=spec.ttl_seconds_after_finished,
             gang=gang,
             problem=problem,
-            status=head.status,
+            phase=sys.intern(head.status.state.phase),
+            encoded=statuses.encode(head.status),
         )
 
     def _job_spec(self, raw: msgspec.Raw) -> tuple[_JobSpec, Gang | None, Problem | None]:
@@ -347,20 +356,21 @@ class Projections:
         meta, annotations = read.metadata, read.metadata.annotations or {}
         run, problem = _binding_run(annotations.get(keys.RUN), where=f"binding {meta.namespace}/{meta.name}")
         ended = _ended(read.status.conditions)
+        decision = verdicts.decode(annotations.get(VERDICTS, ""))
         return BindingView(
             namespace=sys.intern(meta.namespace),
-            name=meta.name,
+            name=sys.intern(meta.name),
             uid=meta.uid,
             version=meta.resource_version,
-            job=read.spec.resource.name,
-            job_uid=read.spec.resource.uid,
+            job=sys.intern(read.spec.resource.name),
+            job_uid=sys.intern(read.spec.resource.uid),
             clusters=tuple(sys.intern(each.name) for each in read.spec.clusters or []),
             run=run,
             problem=problem,
             deleting=meta.deletion_timestamp is not None,
             finalized=keys.BINDING_FINALIZER in (meta.finalizers or []),
             left_alone=bool(read.spec.suspension and read.spec.suspension.scheduling),
-            decision=verdicts.decode(annotations.get(VERDICTS, "")),
+            decision=decision.gist() if decision is not None else None,
             ended=ended,
             stage=_stage(read.status.conditions, ended=ended),
         )
@@ -374,6 +384,7 @@ class Projections:
         spec, gang, _ = self._job_spec(_job.decode(manifests[0]).spec) if manifests else (_JobSpec(), None, None)
         conditions = {each.type: each for each in read.status.conditions or []}
         applied = conditions.get(REFUSAL)
+        status = _member_status(read.status.manifest_statuses)
         gone = conditions.get(GONE) or conditions.get(LOCALLY_DELETED)
         return WorkView(
             namespace=sys.intern(meta.namespace),
@@ -385,15 +396,19 @@ class Projections:
             deleting=meta.deletion_timestamp is not None,
             record=record,
             problem=problem,
-            binding=(annotations.get(keys.BINDING_NAMESPACE, ""), annotations.get(keys.BINDING_NAME, "")),
+            binding=(
+                sys.intern(annotations.get(keys.BINDING_NAMESPACE, "")),
+                sys.intern(annotations.get(keys.BINDING_NAME, "")),
+            ),
             queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
             gang=gang,
             applied={"True": True, "False": False}.get(applied.status) if applied else None,
             reason=applied.reason if applied else "",
             message=applied.message if applied else "",
             locally_deleted=gone is not None and gone.status == "True",
-            shrunk=bool(manifests) and gang is not None and not gang.tasks,
-            status=_member_status(read.status.manifest_statuses),
+            phase=sys.intern(status.state.phase) if status is not None else "",
+            started=status is not None and status.started,
+            encoded=statuses.encode(status) if status is not None else None,
         )
 
 
@@ -405,7 +420,12 @@ def _binding_run(text: str | None, *, where: str) -> tuple[runs.BindingRun | Non
     if text is None:
         return None, Problem(f"metadata.annotations[{keys.RUN}]", "a binding without a run was not made by this hub")
     try:
-        return runs.decode_binding(text, where=where), None
+        run = runs.decode_binding(text, where=where)
+        parts = {
+            sys.intern(name): msgspec.structs.replace(part, cluster_uid=sys.intern(part.cluster_uid))
+            for name, part in run.parts.items()
+        }
+        return msgspec.structs.replace(run, job=sys.intern(run.job), parts=parts), None
     except runs.UnreadableRun as error:
         return None, Problem(f"metadata.annotations[{keys.RUN}]", str(error))
 
@@ -414,7 +434,9 @@ def _work_record(text: str | None, *, where: str) -> tuple[runs.RunRecord | None
     if text is None:
         return None, Problem(f"metadata.annotations[{keys.RUN}]", "no run record")
     try:
-        return runs.decode_record(text, where=where), None
+        record = runs.decode_record(text, where=where)
+        # Which pods of which task is the member's business: the hub keeps Job, epoch and fence.
+        return msgspec.structs.replace(record, job=sys.intern(record.job), tasks={}), None
     except runs.UnreadableRun as error:
         return None, Problem(f"metadata.annotations[{keys.RUN}]", str(error))
 

@@ -153,7 +153,7 @@ def _absent(seen: Look, cluster: str, part: Part) -> None:
 
 
 def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: bool) -> None:
-    cluster, spent = work.cluster, work.status.retry_count if work.status else 0
+    cluster, spent = work.cluster, _spent(work)
     fence = member.fence if member is not None else None
     stale = fence is not None and fence > part.fence
     if work.deleting:
@@ -168,6 +168,11 @@ def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, l
         seen.effects.append(RewriteRecord(cluster))
     elif late and not work.started and member is not None and member.cluster.ready == "True":
         seen.apply(StartTimedOut(cluster, spent=spent))
+
+
+def _spent(work: WorkView) -> int:
+    status = work.status
+    return status.retry_count if status is not None else 0
 
 
 def _late(work: WorkView, *, now: datetime.datetime, limit: int) -> bool:
@@ -197,7 +202,7 @@ def _look_at_holds(seen: Look, case: Case) -> None:
     leaving = job is not None and job.deleting and seen.run.state is RunState.GRANTED
     spent = 0
     if seen.run.state is RunState.GRANTED:
-        spent = sum(work.status.retry_count for work in case.works if work.status and _belongs(work, seen.run.record))
+        spent = sum(_spent(work) for work in case.works if _belongs(work, seen.run.record))
     if leaving or (case.order is Order.ABORT and held is not Held.ABORTED):
         seen.apply(Hold(Held.ABORTED, spent=spent))
     elif case.order is Order.RESUME and held is not None and not suspended:

@@ -125,6 +125,8 @@ def test_a_work_tells_what_the_member_said() -> None:
     }
     view = Projections().work(msgspec.json.encode(tree))
     assert view.record == record
+    assert view.status is not None
+    assert view.status.running == 2
     assert (view.cluster, view.refusal, view.phase, view.started) == ("east", runs.RefusalReason.NO_ROOM, "Running", True)
     assert view.gang is not None
 
