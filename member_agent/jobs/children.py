@@ -75,7 +75,6 @@ def pod(job: JobView, manifest: Mapping[str, Any], order: PodOrder, *, scheduler
     spec["schedulerName"] = spec.get("schedulerName") or job.scheduler or scheduler
     if job.priority_class and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.priority_class
-    spec.setdefault("restartPolicy", "OnFailure")
     extra = _env(job, order, plugins=manifest.get("spec", {}).get("plugins") or {})
     for field in ("initContainers", "containers"):
         if spec.get(field):
