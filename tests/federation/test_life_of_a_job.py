@@ -340,3 +340,20 @@ def test_node_labels_that_jobs_ask_for_are_asked_of_members() -> None:
         assert (await world.state("picky"))["phase"] == "Pending"
 
     story(tell)
+
+
+def test_a_finished_job_leaves_with_everything_of_it_when_its_time_is_over() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east")
+        await world.submit(job("train", ttlSecondsAfterFinished=30))
+        await world.until_phase("train", "Completed")
+
+        async def nothing() -> bool:
+            works = await world.port.list(kinds.WORK)
+            gone = await world.gone(kinds.RESOURCE_BINDING, "train-job") and await world.gone(kinds.JOB, "train")
+            return gone and not works.items
+
+        await world.until(nothing)
+
+    story(tell)
