@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from apis import keys, kinds
 from machinery.clock import Clock
-from machinery.errors import AlreadyExists, NotFound
+from machinery.errors import AlreadyExists, Conflict, NotFound
 from machinery.informer import Change, Informer, Informers
 from machinery.port import PatchType, Port
 from machinery.runner import run_workers
@@ -43,7 +43,7 @@ class QueueingController:
         if queue is None and name in BUILT_IN:
             await self._create(name)
         elif queue is not None and not queue.state and not queue.deleting:
-            await self._open(name)
+            await self._open(queue)
 
     async def _create(self, name: str) -> None:
         body = {
@@ -57,8 +57,10 @@ class QueueingController:
         except AlreadyExists:
             return
 
-    async def _open(self, name: str) -> None:
+    async def _open(self, queue: QueueView) -> None:
+        """At the version seen only: a state that somebody gave it meanwhile stays, and what is newer comes here again."""
+        body = {"metadata": {"resourceVersion": queue.version}, "status": {"state": "Open"}}
         try:
-            await self._port.patch(kinds.QUEUE, name, {"status": {"state": "Open"}}, type=PatchType.MERGE, subresource="status")
-        except NotFound:
+            await self._port.patch(kinds.QUEUE, queue.name, body, type=PatchType.MERGE, subresource="status")
+        except (NotFound, Conflict):
             return
