@@ -46,8 +46,9 @@ def told(case: tuple[Write, Moment]) -> str:
 def test_a_kill_changes_nothing_in_the_end(case: tuple[Write, Moment]) -> None:
     write, moment = case
 
-    def strike(world: World) -> None:
+    def strike(world: World) -> tuple[()]:
         world.faults.at(write.actor, write.number, moment, Kill())
+        return ()
 
     world = run(SEED, strike=strike, patience=WITHIN)
     assert world.faults.fired == [f"Kill {moment} write {write.number} of {write.actor}"]

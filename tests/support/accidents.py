@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from apis import kinds
 from machinery.clock import Chance
 from simulator.faults import SEED_ANSWERS, Action, Delay, Hang, Kill, Moment, WatchFaults, Way
 from simulator.nodes import uniform
@@ -36,7 +37,7 @@ class Drawn:
             world.faults.at(actor, number, moment, action)
         world.faults.watches = self.watches
         world.faults.conflict_once = self.conflicts
-        return [asyncio.create_task(_later(world, at, act)) for at, act in self.timed]
+        return [after(world, at, act) for at, act in self.timed]
 
 
 async def _later(world: World, at: float, act: Timed) -> None:
@@ -100,7 +101,7 @@ def _timed(chance: Chance, names: tuple[str, ...], actors: list[str]) -> tuple[s
         return f"{actor} killed", _kill(actor)
     if kind == 3:
         return f"{actor} stopped for {seconds:.1f} s", _stop(actor, seconds)
-    return f"{server} compacted", _compact(server)
+    return f"all watches of {server} expired", _expire(server)
 
 
 def _cut_member(member: str, way: Way, seconds: float) -> Timed:
@@ -139,8 +140,23 @@ def _stop(actor: str, seconds: float) -> Timed:
     return act
 
 
-def _compact(server: str) -> Timed:
+def _expire(server: str) -> Timed:
     async def act(world: World) -> None:
-        world.servers[server].compact()
+        expire(world, server)
 
     return act
+
+
+def expire(world: World, server: str) -> None:
+    """Every open watch of a server ends, and none can be resumed: its history begins after all that anybody has read."""
+    api = world.servers[server]
+    api.create(kinds.CONFIGMAP, {"metadata": {"name": f"tick-{api.version}"}}, namespace="default")
+    api.compact()
+    for collection in api.collections():
+        for watcher in list(collection.watchers):
+            watcher.close()
+
+
+def after(world: World, seconds: float, act: Timed) -> asyncio.Task[None]:
+    """Let it happen later."""
+    return asyncio.create_task(_later(world, seconds, act))

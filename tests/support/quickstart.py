@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from apis import kinds, naming
@@ -25,7 +26,8 @@ PATIENCE = 1800.0
 AFTERWARDS = 30.0
 """Seconds that follow the end, in which nothing may start any more."""
 
-Strike = Callable[[World], None]
+Strike = Callable[[World], Sequence[asyncio.Task[None]]]
+"""Plans what goes wrong; the tasks it returns carry out what comes later and end with the run."""
 
 
 def members() -> dict[str, Member]:
@@ -54,13 +56,17 @@ def watch(world: World, docs: tuple[Doc, ...]) -> Watch:
     return Watch(world, pods=pods, waits=waits)
 
 
-def run(seed: int, *, strike: Strike = lambda world: None, patience: float = PATIENCE) -> World:
+def run(seed: int, *, strike: Strike = lambda world: (), patience: float = PATIENCE) -> World:
     """From nothing to the end of the flow, with what `strike` plans; AssertionError with the story where it ends wrong."""
 
     async def main(clock: SimClock, chance: Chance, ids: Ids) -> World:
         async with World(seed, members=members()) as world:
-            strike(world)
-            await to_the_end(world, documents(), name=FLOW, patience=patience)
+            later = strike(world)
+            try:
+                await to_the_end(world, documents(), name=FLOW, patience=patience)
+            finally:
+                for task in later:
+                    task.cancel()
             return world
 
     return run_virtual(main, seed=seed)
