@@ -58,9 +58,11 @@ class Tripwires:
         """Serve on a free loopback port; yields the base URL."""
         connector = aiohttp.TCPConnector(limit=0, ssl=self.upstream_ssl)
         async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
-            app = web.Application(client_max_size=16 * 1024 * 1024)
-            app.router.add_route("*", "/{path:.*}", lambda request: self._pass(request, session))
-            runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+            async def answer(request: web.BaseRequest) -> web.StreamResponse:
+                return await self._pass(request, session)
+
+            runner = web.ServerRunner(web.Server(answer, access_log=None), shutdown_timeout=1.0)
             await runner.setup()
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
@@ -71,7 +73,7 @@ class Tripwires:
             finally:
                 await runner.cleanup()
 
-    async def _pass(self, request: web.Request, session: aiohttp.ClientSession) -> web.StreamResponse:
+    async def _pass(self, request: web.BaseRequest, session: aiohttp.ClientSession) -> web.StreamResponse:
         line = f"{request.method} {request.path}"
         wire = None
         if request.method in WRITES:
@@ -80,25 +82,25 @@ class Tripwires:
         body = await request.read()
         if wire is not None and not wire.after:
             self.kill(wire)
-            raise web.HTTPServiceUnavailable
+            return web.Response(status=503)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP_BY_HOP}
         headers.update(self.headers)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
         async with session.request(
-            request.method, self.upstream + request.path_qs, data=body, headers=headers, timeout=timeout
+            request.method, self.upstream + request.path_qs, data=body or None, headers=headers, timeout=timeout
         ) as answer:
             if wire is not None:
                 await answer.read()
                 self.kill(wire)
-                raise web.HTTPServiceUnavailable
+                return web.Response(status=503)
             return await _relay(request, answer)
 
 
-async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _relay(request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     headers = {name: value for name, value in answer.headers.items() if name.lower() not in HOP_BY_HOP}
     response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
-    await response.prepare(request)
-    with contextlib.suppress(ConnectionError):
+    with contextlib.suppress(ConnectionError, aiohttp.ClientError):  # the program behind may be dead by now
+        await response.prepare(request)
         async for chunk in answer.content.iter_any():
             await response.write(chunk)
         await response.write_eof()
