@@ -174,8 +174,8 @@ def test_a_member_that_goes_away_in_the_middle_ends_its_step_once(way: Way) -> N
             template("first", pods=2, runs_for=20),
             template("side", pods=2, cpu=3, runs_for=20),
             template("last", runs_for=2),
+            flow("trip", {"first": [], "side": [], "last": ["first"]}),
         )
-        docs += (flow("trip", {"first": [], "side": [], "last": ["first"]}),)
         seen = watch(world, docs)
         await world.apply(docs)
         await world.until(lambda: running(world, "trip-first") == 2 and running(world, "trip-side") == 2, timeout=30)
