@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from apis import kinds
 from machinery import errors
-from machinery.clock import Chance, Ids
 from machinery.port import PatchType
 from simulator.faults import Way
-from simulator.loop import SimClock, run_virtual
-from simulator.nodes import uniform
-from simulator.world import HUB, Doc, Member, World
+from simulator.world import HUB, Doc, World
 from tests.support.accidents import after, expire
 from tests.support.quickstart import STARTED, judge, run, watch
-from tests.support.stories import clusters, flow, job, phase, queue, replaced, running, starts, template, why
-
-Story = Callable[[World], Awaitable[None]]
+from tests.support.stage import play
+from tests.support.stories import clusters, flow, home, job, phase, queue, replaced, running, starts, template, why
 
 GOOD = (
     template("first", pods=2, runs_for=2),
     template("second", pods=2, runs_for=2),
     flow("good", {"first": (), "second": ("first",)}),
 )
-
-
-def play(story: Story, *, cpu: str | int = 4, seed: int = 11) -> None:
-    """Two members, east and west, of two nodes each."""
-
-    async def main(clock: SimClock, chance: Chance, ids: Ids) -> None:
-        members = {name: Member(nodes=uniform(name, 2, cpu=cpu)) for name in ("east", "west")}
-        async with World(seed, members=members) as world:
-            await world.advance(10)
-            await story(world)
-            assert world.crashes == [], world.story()
-
-    run_virtual(main, seed=seed)
 
 
 async def the_good_flow_succeeds(world: World) -> None:
@@ -206,14 +188,14 @@ def test_work_for_a_member_that_was_lost_before_it_started_waits_and_says_so() -
         await world.apply(job("stuck", runs_for=5))
         await world.advance(5)
         assert "Dispatched: sent to" in why(world, "stuck")
-        (home,) = world.get(kinds.RESOURCE_BINDING, "stuck-job")["spec"]["clusters"]  # type: ignore[index]
-        world.heal({"east": "west", "west": "east"}[home["name"]])
+        away = home(world, "stuck")
+        world.heal({"east": "west", "west": "east"}[away])
         await world.advance(60)
         await the_good_flow_succeeds(world)
         assert (phase(world, "stuck"), starts(world, "stuck")) == ("Pending", 0)
-        world.heal(home["name"])
+        world.heal(away)
         await world.until(lambda: phase(world, "stuck") == "Completed", timeout=60)
-        assert (clusters(world, "stuck"), starts(world, "stuck")) == ([home["name"]], 1)
+        assert (clusters(world, "stuck"), starts(world, "stuck")) == ([away], 1)
 
     play(story)
 

@@ -73,6 +73,16 @@ def queue(name: str, **spec: Any) -> Doc:
     return {"apiVersion": kinds.QUEUE.api_version, "kind": kinds.QUEUE.kind, "metadata": {"name": name}, "spec": spec}
 
 
+def policy(name: str, *, jobs: Iterable[str], clusters: Iterable[str]) -> Doc:
+    """A PropagationPolicy: these Jobs run on one of these clusters."""
+    kind = kinds.PROPAGATION_POLICY
+    selectors = [{"apiVersion": kinds.JOB.api_version, "kind": kinds.JOB.kind, "name": job} for job in jobs]
+    placement = {"clusterAffinity": {"clusterNames": [*clusters]}}
+    metadata = {"name": name, "namespace": "default"}
+    spec = {"resourceSelectors": selectors, "placement": placement}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
@@ -100,6 +110,13 @@ def binding_run(world: World, name: str) -> runs.BindingRun | None:
     if binding is None:
         return None
     return runs.decode_binding(binding["metadata"]["annotations"][keys.RUN], where=name)
+
+
+def home(world: World, name: str) -> str:
+    """The cluster that the binding of a Job names, "" for none."""
+    binding = world.get(kinds.RESOURCE_BINDING, naming.binding_name(name)) or {}
+    found = (binding.get("spec") or {}).get("clusters") or [{"name": ""}]
+    return str(found[0]["name"])
 
 
 def clusters(world: World, name: str) -> list[str]:

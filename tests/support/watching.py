@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from apis import keys, kinds, runs
+from apis import keys, kinds, naming, runs
 from apis.vectors import ResourceVector, total
 from simulator.pods import FINISHED, requests_of
 from simulator.records import StartRecord
@@ -151,22 +151,35 @@ class Watch:
         self._epochs[run.job] = run.epoch
         before = _run_of(old) if old is not None else None
         if before is not None and before.job == run.job:
-            self._run_changed(new.name, before, run)
+            self._run_changed(new, before, run)
         end, was = _finished(new.doc), _finished(old.doc) if old is not None else ""
         if was and end != was and old is not None and old.uid == new.uid:
             self._break(f"the end of {new.name} was recorded as {was} and is {end or 'gone'}")
 
-    def _run_changed(self, name: str, before: runs.BindingRun, run: runs.BindingRun) -> None:
-        if run.epoch > before.epoch and not before.all_gone:
-            self._break(f"{name}: epoch {run.epoch} was granted before epoch {before.epoch} was known to have ended")
-        if run.epoch != before.epoch:
-            return
-        for cluster, part in run.parts.items():
-            known = before.parts.get(cluster)
-            if part.state is runs.PartState.GONE and known is not None and known.state is not runs.PartState.GONE:
-                live = [it for epoch, it in self._starts.get(run.job, ()) if epoch == run.epoch and it.end is None]
-                if part.ground is runs.Ground.CONFIRMED and any(it.cluster == cluster for it in live):
-                    self._break(f"{name}: confirmed gone from {cluster} while {live[0].pod} still runs there")
+    def _run_changed(self, binding: Stored, before: runs.BindingRun, run: runs.BindingRun) -> None:
+        """A part ends, or a new epoch begins: nothing of it may run any more where it was. That a Work was found absent and
+        that the next epoch is granted may be one write."""
+        for cluster, known in before.parts.items():
+            part = run.parts.get(cluster)
+            gone = run.epoch > before.epoch or part is None or part.state is runs.PartState.GONE
+            if not gone or known.state is runs.PartState.GONE:
+                continue
+            told_by_the_agent = run.held is runs.Held.LOCALLY_DELETED and before.held is not run.held
+            if known.state is runs.PartState.GRANTED and not told_by_the_agent:
+                self._break(f"{binding.name}: epoch {before.epoch} was never told to stop in {cluster}")
+            live = [it for epoch, it in self._starts.get(run.job, ()) if epoch == before.epoch and it.end is None]
+            if any(it.cluster == cluster for it in live):
+                self._break(f"{binding.name}: taken for gone from {cluster} while {live[0].pod} still runs there")
+            if not told_by_the_agent and self._has_work(binding, cluster, epoch=before.epoch):
+                self._break(f"{binding.name}: taken for gone from {cluster} while its Work of epoch {before.epoch} is there")
+
+    def _has_work(self, binding: Stored, cluster: str, *, epoch: int) -> bool:
+        name = naming.work_name(binding.doc["spec"]["resource"]["name"], namespace=binding.namespace)
+        work = self.world.servers[HUB].collection(kinds.WORK).get(keys.execution_namespace(cluster), name)
+        if work is None or work.doc["metadata"].get("deletionTimestamp"):
+            return work is not None
+        record = _record((work.doc["metadata"].get("annotations") or {}).get(keys.RUN, ""))
+        return record is not None and record.epoch == epoch
 
     # --- what is bound -----------------------------------------------------------------------------------------------
 

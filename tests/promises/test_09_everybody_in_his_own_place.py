@@ -1,0 +1,72 @@
+"""Promise 9, as far as agents go: an agent writes only its own cluster's objects, and never raises a fence number."""
+
+from __future__ import annotations
+
+from apis import keys, kinds
+from simulator.faults import Write
+from simulator.store import Change
+from simulator.world import HUB, World
+from tests.support.quickstart import FLOW, documents
+from tests.support.stage import play
+from tests.support.stories import phase
+
+
+def is_its_own(write: Write) -> bool:
+    """In its execution namespace, or the Cluster of its name; in its member everything."""
+    member = write.actor.split("-", 1)[1]
+    if write.server != HUB:
+        return write.server == member
+    return write.namespace == keys.execution_namespace(member) or (write.kind, write.name) == (kinds.CLUSTER.name, member)
+
+
+def test_agents_and_fencers_write_in_their_own_namespace_alone() -> None:
+    """Over a whole flow, with restarts on the way; the hub in turn writes in no member."""
+
+    async def story(world: World) -> None:
+        await world.apply(documents())
+        for actor in ("hub", "agent-east", "fencer-west", "agent-west"):
+            await world.advance(5)
+            world.kill(actor)
+        await world.until(lambda: phase(world, FLOW, kind=kinds.JOB_FLOW) == "Succeed", timeout=240)
+        writes = world.faults.log
+        assert [str(write) for write in writes if write.actor != "hub" and not is_its_own(write)] == []
+        assert [str(write) for write in writes if write.actor == "hub" and write.server != HUB] == []
+
+    play(story)
+
+
+def test_the_fence_number_is_one_more_per_leader_and_nobody_else_moves_it() -> None:
+    moved: list[tuple[float, str, int]] = []
+
+    async def story(world: World) -> None:
+        def note(change: Change) -> None:
+            if change.new is not None and change.new.kind == kinds.LEASE and change.new.name == keys.MEMBER_LEASE:
+                before = change.old.doc["spec"].get("leaseTransitions") if change.old is not None else None
+                after = change.new.doc["spec"].get("leaseTransitions")
+                if before != after:
+                    moved.append((world.clock.boot(), change.new.namespace, after))
+
+        world.servers[HUB].listeners.append(note)
+        for actor in ("fencer-east", "agent-east", "hub", "fencer-west", "hub"):
+            world.kill(actor)
+            await world.advance(40)
+
+    play(story)
+    numbers = {name: [number for _, where, number in moved if where == name] for _, name, _ in moved}
+    assert numbers == {"karmada-es-east": [2, 3], "karmada-es-west": [2, 3]}
+
+
+def test_the_hub_forbids_agents_to_raise_it() -> None:
+    """The admission policy that an API server enforces is there, bound, and denies."""
+
+    async def story(world: World) -> None:
+        (policy,) = world.all(kinds.ADMISSION_POLICY)
+        (binding,) = world.all(kinds.ADMISSION_POLICY_BINDING)
+        assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+        assert binding["spec"]["validationActions"] == ["Deny"]
+        assert policy["spec"]["failurePolicy"] == "Fail"
+        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+        assert rule["resources"] == ["leases"]
+        assert any("leaseTransitions" in it["expression"] + str(policy["spec"]) for it in policy["spec"]["validations"])
+
+    play(story)
