@@ -176,7 +176,12 @@ class DispatchController:
             log.warning("Command %s/%s: action %s is not carried out here yet", *key, command.action)
             return
         target = (command.namespace, command.target[1])
-        self._stores.orders[target] = (command.target[2], Order(command.action))
+        job = self._stores.jobs.get(*target)
+        uid = command.target[2] or (job.uid if job is not None else "")  # people name the Job, programs its UID as well
+        if not uid:
+            log.warning("Command %s/%s: there is no Job %s", *key, command.target[1])
+            return
+        self._stores.orders[target] = (uid, Order(command.action))
         self._touch(target)
 
     # --- rounds ------------------------------------------------------------------------------------------------------
