@@ -7,7 +7,7 @@ Terminating, Aborted where any is, else Pending. Before and between runs the dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,9 @@ from policies.views import BindingView, JobView, WorkView
 
 FENCE_NOTE: Final = "FenceActsAsContinue"
 """Condition of a Job whose failover is Fence while no member is armed."""
+
+UNHEARD: Final = "ClusterUnreachable"
+"""Reason of a Job whose member is not heard from."""
 
 _ANY_OF: Final = ("Failed", "Terminated", "Running", "Restarting", "Completing", "Aborting", "Terminating", "Aborted")
 _MESSAGE_LIMIT: Final = 1024
@@ -130,14 +133,17 @@ def _tasks(known: Sequence[JobStatus]) -> dict[str, TaskState]:
 # --- the Job's own status --------------------------------------------------------------------------------------------
 
 
-def job_status(job: JobView, *, binding: BindingView | None, folded: Folded, fence: bool, now: str) -> JobStatus:
+def job_status(
+    job: JobView, *, binding: BindingView | None, folded: Folded, fence: bool, now: str, away: Collection[str] = ()
+) -> JobStatus:
     """The status that the hub's Job should show; `now` stamps a phase that no member stamped.
 
-    A Job that shows a terminal phase keeps its status for ever. `fence`: the Job asks for Fence and nobody is armed.
+    A Job that shows a terminal phase keeps its status for ever. `fence`: the Job asks for Fence and nobody is armed. `away`:
+    members that are not heard from.
     """
     if job.ended:
         return job.status
-    total = _told(job, binding=binding, folded=folded)
+    total = _unheard(job, _told(job, binding=binding, folded=folded), binding=binding, away=away)
     state = total.state
     if state.phase == job.phase and job.status.state.last_transition_time:
         state = msgspec.structs.replace(state, last_transition_time=job.status.state.last_transition_time)
@@ -233,6 +239,19 @@ def _held(run: Run) -> JobStatus:
 def _stopping_text(run: Run) -> str:
     names = [name for name, part in sorted(run.record.parts.items()) if part.state is PartState.STOPPING]
     return f"told to stop, waiting for {', '.join(names)} to confirm that its pods are gone"
+
+
+def _unheard(job: JobView, total: JobStatus, *, binding: BindingView | None, away: Collection[str]) -> JobStatus:
+    """What a member said last is not what is: a Job that runs where nobody answers says so. The phase stays."""
+    if binding is None or binding.run is None or binding.job_uid != job.uid:
+        return total
+    if Run(binding.run).state is not RunState.GRANTED:
+        return total
+    names = [name for name in binding.clusters if name in away]
+    if not names or total.state.phase in TERMINAL:
+        return total
+    message = f"not heard from {', '.join(names)}; it stays there until that is. Last known: {total.state.message}"
+    return msgspec.structs.replace(total, state=msgspec.structs.replace(total.state, reason=UNHEARD, message=message))
 
 
 def _plain(phase: str, reason: str, message: str) -> JobStatus:

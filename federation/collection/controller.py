@@ -17,6 +17,7 @@ from machinery.runner import run_workers
 from machinery.workqueue import WorkQueue
 from policies import folding, statuses
 from policies.folding import Folded
+from policies.members import ClusterView, project_cluster
 from policies.statuses import JobStatus
 from policies.views import BindingView, JobView, Projections, Stage, WorkView
 
@@ -48,6 +49,7 @@ class CollectionController:
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
         self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
         self._works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
+        self._clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, project_cluster)
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._works_of: dict[Key, dict[Key, WorkView]] = {}
         self._ends: dict[tuple[str, int], Folded] = {}
@@ -57,11 +59,12 @@ class CollectionController:
 
     async def run(self) -> None:
         """Until cancelled."""
-        for informer in (self._jobs, self._bindings, self._works):
+        for informer in (self._jobs, self._bindings, self._works, self._clusters):
             await informer.wait_synced()
         self._works.subscribe(self._work_changed)
         self._bindings.subscribe(self._binding_changed)
         self._jobs.subscribe(self._job_changed)
+        self._clusters.subscribe(self._cluster_changed)
         await run_workers(self._queue, self._reconcile, workers=WORKERS, name="collection")
 
     # --- waking; keys are namespace and name of bindings -------------------------------------------------------------
@@ -91,6 +94,14 @@ class CollectionController:
             self._told.pop(change.old.uid, None)
         elif change.new is not None and not change.new.ended:
             self._wake((change.key[0], naming.binding_name(change.key[1])), ended=False)
+
+    def _cluster_changed(self, change: Change[ClusterView]) -> None:
+        """A member fell silent, or was heard from again: its Jobs say so."""
+        if change.old is None or _is_away(change.old) == _is_away(change.new):
+            return
+        for binding in self._bindings.sorted():
+            if change.key[1] in binding.clusters and not binding.ended:
+                self._wake((binding.namespace, binding.name), ended=False)
 
     def _wake(self, key: Key, *, ended: bool) -> None:
         """An end goes at once, everything else waits for company. An end is kept in mind: its Work may vanish."""
@@ -125,7 +136,8 @@ class CollectionController:
         job = self._jobs.get(binding.namespace, binding.job)
         epoch = (binding.job_uid, binding.run.epoch if binding.run else 0)
         works = tuple(work for _, work in sorted(self._works_of.get(key, {}).items()))
-        told = tell(job, binding=binding, works=works, seen_end=self._ends.get(epoch), now=stamp(self._clock.now()))
+        away = [name for name in binding.clusters if _is_away(self._clusters.get(None, name))]
+        told = tell(job, binding=binding, works=works, seen_end=self._ends.get(epoch), now=stamp(self._clock.now()), away=away)
         # A placement by itself is not told at once: with luck the first pod is told in the same write.
         again = self._patience_left(epoch, told)
         if again is not None:
@@ -180,3 +192,8 @@ class CollectionController:
         about = About(kinds.JOB, job.namespace, job.name, job.uid, job.version)
         severity = Severity.WARNING if event.warning else Severity.NORMAL
         self._events.record(about, reason=event.reason, message=event.message, severity=severity)
+
+
+def _is_away(cluster: ClusterView | None) -> bool:
+    """Its Lease was not renewed for long: what it said last may be old. One that says itself that it is not ready is there."""
+    return cluster is not None and cluster.ready == "Unknown"

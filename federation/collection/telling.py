@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,9 +30,16 @@ class Telling:
 
 
 def tell(
-    job: JobView | None, *, binding: BindingView | None, works: tuple[WorkView, ...], seen_end: Folded | None, now: str
+    job: JobView | None,
+    *,
+    binding: BindingView | None,
+    works: tuple[WorkView, ...],
+    seen_end: Folded | None,
+    now: str,
+    away: Collection[str] = (),
 ) -> Telling:
-    """Compare what is with what the API server says. `seen_end`: an end that was folded before its Works vanished."""
+    """Compare what is with what the API server says. `seen_end`: an end that was folded before its Works vanished. `away`:
+    members that are not heard from."""
     if binding is None:
         return Telling()
     folded = folding.fold(binding, works)
@@ -41,7 +49,7 @@ def tell(
     told_epoch, told_stage = binding.stage
     epoch = binding.run.epoch if binding.run else 0
     fresh = stage > (told_stage if told_epoch == epoch or told_stage is Stage.ENDED else Stage.NOTHING)
-    status = _job_status(job, binding=binding, folded=folded, works=works, now=now)
+    status = _job_status(job, binding=binding, folded=folded, works=works, now=now, away=away)
     return Telling(
         stage=stage,
         binding_status=_binding_status(binding, folded, stage=stage, epoch=epoch, now=now) if fresh else None,
@@ -60,13 +68,19 @@ def _stage(binding: BindingView, folded: Folded) -> Stage:
 
 
 def _job_status(
-    job: JobView | None, *, binding: BindingView, folded: Folded, works: tuple[WorkView, ...], now: str
+    job: JobView | None,
+    *,
+    binding: BindingView,
+    folded: Folded,
+    works: tuple[WorkView, ...],
+    now: str,
+    away: Collection[str],
 ) -> JobStatus | None:
     """The Job's status when it must be written."""
     if job is None or job.ended:
         return None
     fence = any(work.record is not None and work.record.failover is Failover.FENCE for work in works)
-    wanted = folding.job_status(job, binding=binding, folded=folded, fence=fence, now=now)
+    wanted = folding.job_status(job, binding=binding, folded=folded, fence=fence, now=now, away=away)
     return None if statuses.digest(wanted) == statuses.digest(job.status) else wanted
 
 

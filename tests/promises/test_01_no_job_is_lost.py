@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from apis import keys
+from apis import keys, kinds
 from simulator.faults import Kill, Moment
-from simulator.world import World
+from simulator.world import HUB, World
 from tests.support.stage import play
-from tests.support.stories import ENDED, job, phase, starts, state, why
+from tests.support.stories import ENDED, clusters, job, phase, running, starts, state, why
 
 
 def test_every_job_of_a_crowd_ends_or_says_what_it_waits_for() -> None:
@@ -51,3 +51,24 @@ def test_the_reason_is_of_now_and_not_of_then() -> None:
         assert starts(world, "next") == 1
 
     play(story, cpus={"east": 8, "west": 2})
+
+
+def test_a_job_on_a_member_that_is_not_heard_from_says_so_until_it_is() -> None:
+    """It may well run on; what was said last is not passed off as what is. It is told once, not again and again."""
+
+    async def story(world: World) -> None:
+        await world.apply(job("train", runs_for=600))
+        await world.until(lambda: phase(world, "train") == "Running", timeout=30)
+        (there,) = clusters(world, "train")
+        world.cut(there)
+        await world.until(lambda: why(world, "train").startswith("ClusterUnreachable: not heard from"), timeout=90)
+        writes = len([write for write in world.faults.log if write.kind == kinds.JOB.name and write.server == HUB])
+        await world.advance(240)
+        assert len([write for write in world.faults.log if write.kind == kinds.JOB.name and write.server == HUB]) == writes
+        assert (phase(world, "train"), running(world, "train")) == ("Running", 1)
+        world.heal(there)
+        await world.until(lambda: "ClusterUnreachable" not in why(world, "train"), timeout=90)
+        await world.until(lambda: phase(world, "train") == "Completed", timeout=600)
+        assert starts(world, "train") == 1
+
+    play(story)

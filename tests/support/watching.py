@@ -95,7 +95,7 @@ class Watch:
     def _judge(self, start: StartRecord) -> None:
         run = _record(start.run)
         if run is None:
-            self._break(f"{start.cluster}/{start.pod} carries no run record")
+            self._judge_stranger(start)
             return
         before = self._starts.setdefault(run.job, [])
         for epoch, other in before:
@@ -112,6 +112,13 @@ class Watch:
         for needed in self.waits.get(start.job, ()):
             if not self._succeeded(self.world.records.of_job(needed), needed):
                 self._break(f"{start.job} was started before {needed} had completed")
+
+    def _judge_stranger(self, start: StartRecord) -> None:
+        """Only a Job that was submitted in the member itself has pods without a run record."""
+        namespace, name = start.job.split("/")
+        job = self.world.servers[start.cluster].collection(kinds.JOB).get(namespace, name)
+        if job is None or keys.RUN in (job.doc["metadata"].get("annotations") or {}):
+            self._break(f"{start.cluster}/{start.pod} carries no run record")
 
     def _succeeded(self, starts: list[StartRecord], job: str) -> bool:
         return len({it.pod for it in starts if it.exit_code == 0}) >= self.pods.get(job, 1)
