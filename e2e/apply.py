@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from machinery import errors
 from machinery.port import EventType, PatchType, Port
 
 Doc = dict[str, Any]
+
+PATIENCE = 90.0
+"""Seconds a story waits for one thing on two busy cores."""
 _KINDS = {(kind.api_version, kind.kind): kind for kind in vars(kinds).values() if isinstance(kind, Kind)}
 
 
@@ -31,22 +35,42 @@ async def apply(port: Port, manifest: str, *, namespace: str) -> list[Doc]:
 
 
 async def wait_for(
-    port: Port, kind: Kind, name: str, *, namespace: str | None = None, until: Callable[[Doc | None], bool]
+    port: Port,
+    kind: Kind,
+    name: str,
+    *,
+    namespace: str | None = None,
+    until: Callable[[Doc | None], bool],
+    timeout: float = PATIENCE,
 ) -> Doc | None:
-    """The object once it (or its absence, None) satisfies `until`; watches, and starts again where a watch ends."""
+    """The object once it (or its absence, None) satisfies `until`; AssertionError with what was seen last after `timeout` s."""
+    seen: list[Doc | None] = [None]
+    try:
+        async with asyncio.timeout(timeout):
+            return await _watch_until(port, kind, name, namespace=namespace, until=until, seen=seen)
+    except TimeoutError:
+        last = orjson.dumps((seen[-1] or {}).get("status")).decode()
+        raise AssertionError(f"{kind.kind} {namespace}/{name} within {timeout:.0f} s; last seen: {last[:1500]}") from None
+
+
+async def _watch_until(
+    port: Port, kind: Kind, name: str, *, namespace: str | None, until: Callable[[Doc | None], bool], seen: list[Doc | None]
+) -> Doc | None:
     fields = f"metadata.name={name}"
     while True:
         page = await port.list(kind, namespace=namespace, fields=fields)
         found = orjson.loads(page.items[0]) if page.items else None
+        seen.append(found)
         if until(found):
             return found
         try:
             async for event in port.watch(kind, namespace=namespace, fields=fields, resource_version=page.resource_version):
                 if event.type is EventType.BOOKMARK:
                     continue
-                seen = None if event.type is EventType.DELETED else orjson.loads(event.document)
-                if until(seen):
-                    return seen
+                found = None if event.type is EventType.DELETED else orjson.loads(event.document)
+                seen.append(found)
+                if until(found):
+                    return found
         except errors.Expired:
             continue
 
