@@ -16,6 +16,8 @@ from prometheus_client import CollectorRegistry
 
 from apis import kinds
 from controllers.flows.controller import FlowController
+from controllers.flows.records import Records
+from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
 from federation.clusters import guard
 from federation.clusters.controller import ClustersController
@@ -128,7 +130,8 @@ async def lead(
     queueing = QueueingController(port=port, informers=informers, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
-    ttl = TtlController(port=port, jobs=jobs, clock=clock)
+    records = Records(informers.add(kinds.JOB_FLOW, project_flow))
+    ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=records)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")
         for name, role in (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 from apis import kinds
 from controllers.ttl.planner import Finished, leaves_in
@@ -14,24 +15,46 @@ from machinery.runner import run_workers
 from machinery.workqueue import WorkQueue
 
 J = TypeVar("J", bound=Finished)
+J_contra = TypeVar("J_contra", contravariant=True)
 
 WORKERS = 4
 """Deletions at once."""
 
 
-class TtlController(Generic[J]):
-    """`jobs` is the program's own informer of Jobs."""
+class Keepers(Protocol[J_contra]):
+    """Who must have recorded the end of a Job before it may leave."""
 
-    def __init__(self, *, port: Port, jobs: Informer[J], clock: Clock) -> None:
+    async def wait_synced(self) -> None:
+        """Return once `may_leave` can answer."""
+        ...
+
+    def may_leave(self, job: J_contra) -> bool:
+        """Nothing is lost with this ended Job."""
+        ...
+
+    def subscribe(self, handler: Callable[[Key], None]) -> None:
+        """Call with keys of Jobs for which the answer may be another one now."""
+        ...
+
+
+class TtlController(Generic[J]):
+    """`jobs` is the program's own informer of Jobs; without `keepers` every ended Job may leave."""
+
+    def __init__(self, *, port: Port, jobs: Informer[J], clock: Clock, keepers: Keepers[J] | None = None) -> None:
         self._port = port
         self._jobs = jobs
+        self._keepers = keepers
         self._clock = clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         jobs.subscribe(self._changed)
+        if keepers is not None:
+            keepers.subscribe(self._queue.add)
 
     async def run(self) -> None:
         """Until cancelled."""
         await self._jobs.wait_synced()
+        if self._keepers is not None:
+            await self._keepers.wait_synced()
         await run_workers(self._queue, self._reconcile, workers=WORKERS, name="ttl")
 
     def _changed(self, change: Change[J]) -> None:
@@ -46,6 +69,8 @@ class TtlController(Generic[J]):
             return None
         if wait > 0:
             return wait
+        if self._keepers is not None and not self._keepers.may_leave(job):
+            return None  # whoever records its end wakes us
         try:
             await self._port.delete(
                 kinds.JOB,
