@@ -106,6 +106,7 @@ async def lead(
         informers=informers,
         projections=projections,
         rules=_rules(settings),
+        events=events,
         clock=clock,
         validate=problems_of,
     )
@@ -127,7 +128,7 @@ async def lead(
         recovery=settings.recovery,
         label_keys=settings.label_keys,
     )
-    queueing = QueueingController(port=port, informers=informers, clock=clock)
+    queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
     records = Records(informers.add(kinds.JOB_FLOW, project_flow))

@@ -185,6 +185,11 @@ class CommandView:
     target: tuple[str, str, str] = ("", "", "")
     reason: str = ""
 
+    @property
+    def order(self) -> tuple[int, str]:
+        """Sorts Commands by age: nobody changes a Command once it is there."""
+        return (len(self.version), self.version)
+
 
 # --- wire ------------------------------------------------------------------------------------------------------------
 

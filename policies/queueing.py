@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +12,9 @@ from apis.vectors import ResourceVector
 from policies.members import PriorityView, QueueView
 from policies.verdicts import PASS, Verdict, Wake
 from policies.views import JobView
+
+OPEN, CLOSING, CLOSED = "Open", "Closing", "Closed"
+"""States of a Queue. A closed one takes no new Jobs; what was accepted before waits in it, and what runs goes on."""
 
 MAX_DEPTH: Final = 16
 """A chain of parents longer than this is a cycle, or as good as one."""
@@ -42,7 +46,7 @@ def order_key(
 
 
 def refusal(name: str, *, queues: Mapping[str, QueueView]) -> Refusal | None:
-    """Whether a queue may be submitted to at all: it exists, is not root, is a leaf, and is open.
+    """Whether a queue may be submitted to at all: it exists, is not root, is a leaf, and is open with all queues above it.
 
     The default queue counts as there before the hub has made it: no Job may fail for that.
     """
@@ -55,9 +59,29 @@ def refusal(name: str, *, queues: Mapping[str, QueueView]) -> Refusal | None:
         return Refusal("QueueNotALeaf", "spec.queue", "Jobs cannot be submitted to the root queue")
     if any(each.parent == name for each in queues.values()):
         return Refusal("QueueNotALeaf", "spec.queue", f"queue {name} has child queues, submit to one of them")
-    if not queue.open:
-        return Refusal("QueueClosed", "spec.queue", f"queue {name} is {queue.state or 'being deleted'}")
+    for above in chain(name, queues=queues):
+        shut = queues.get(above)
+        if shut is not None and not shut.open:
+            where = f"queue {name} is" if above == name else f"queue {name} is under queue {above}, which is"
+            return Refusal("QueueClosed", "spec.queue", f"{where} {shut.state or 'being deleted'}")
     return None
+
+
+class QueueOrder(enum.StrEnum):
+    """What a Command may ask of a Queue."""
+
+    OPEN = "OpenQueue"
+    CLOSE = "CloseQueue"
+
+
+def state_of(queue: QueueView, *, order: QueueOrder | None, unfinished: bool) -> str:
+    """The state a Queue should have (reference/volcano.md 2.2). `order`: the newest Command for it; `unfinished`: a Job of it,
+    or of a queue under it, has not ended."""
+    if order is QueueOrder.OPEN:
+        return OPEN
+    if order is QueueOrder.CLOSE or queue.state == CLOSING:
+        return CLOSING if unfinished else CLOSED
+    return queue.state or OPEN
 
 
 def chain(name: str, *, queues: Mapping[str, QueueView]) -> tuple[str, ...]:

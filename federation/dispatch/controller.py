@@ -17,6 +17,7 @@ from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
 from federation.dispatch.stores import Stores
 from machinery.clock import Clock
 from machinery.errors import NotFound
+from machinery.events import About, EventRecorder
 from machinery.informer import Change, Informer, Informers
 from machinery.port import Port, Preconditions
 from machinery.runner import run_workers
@@ -65,12 +66,15 @@ class DispatchController:
         informers: Informers,
         projections: Projections,
         rules: Rules,
+        events: EventRecorder,
         clock: Clock,
         validate: Validate,
         pace: Pace = Pace(),
     ) -> None:
         self._port = port
+        self._projections = projections
         self._rules = rules
+        self._events = events
         self._clock = clock
         self._pace = pace
         self._stores = Stores(informers, projections=projections)
@@ -162,27 +166,44 @@ class DispatchController:
             self._orders.add(change.key)
 
     async def _take_command(self, key: Key) -> None:
-        """Delete it first, then do it: a Command is carried out at most once (reference/volcano.md 1.6)."""
+        """Delete it first, then do it: a Command is carried out at most once (reference/volcano.md 1.6). What is not done
+        is told in an Event, never dropped in silence."""
         command = self._commands.get(*key)
         if command is None:
             return
+        job = await self._target(command)
         try:
             await self._port.delete(
                 kinds.COMMAND, command.name, namespace=command.namespace, preconditions=Preconditions(uid=command.uid)
             )
         except NotFound:
             return
-        if command.action not in Order.__members__.values():
-            log.warning("Command %s/%s: action %s is not carried out here yet", *key, command.action)
-            return
-        target = (command.namespace, command.target[1])
-        job = self._stores.jobs.get(*target)
-        uid = command.target[2] or (job.uid if job is not None else "")  # people name the Job, programs its UID as well
-        if not uid:
-            log.warning("Command %s/%s: there is no Job %s", *key, command.target[1])
-            return
-        self._stores.orders[target] = (uid, Order(command.action))
-        self._touch(target)
+        if job is None:
+            text = f"there is no Job {command.namespace}/{command.target[1]} with the UID that it names"
+            self._events.warn(_about(kinds.COMMAND, command), reason="CommandWithoutTarget", message=text)
+        elif command.action not in Order.__members__.values():
+            text = (
+                f"{command.action} of Command {command.name}: this version acts on {' and '.join(Order)} only; nothing was done"
+            )
+            self._events.warn(_about(kinds.JOB, job), reason="CommandNotSupported", message=text)
+        elif job.ended:
+            text = f"{command.action} of Command {command.name}: the Job has ended; nothing was done"
+            self._events.warn(_about(kinds.JOB, job), reason="CommandTooLate", message=text)
+        else:
+            self._stores.orders[job.key] = (job.uid, Order(command.action))
+            self._touch(job.key)
+
+    async def _target(self, command: CommandView) -> JobView | None:
+        """The Job a Command is for, by a quorum read where the store does not know it. People name the Job, programs its UID as
+        well."""
+        job = self._stores.jobs.get(command.namespace, command.target[1])
+        if job is None or command.target[2] not in ("", job.uid):
+            try:
+                document = await self._port.get(kinds.JOB, command.target[1], namespace=command.namespace)
+            except NotFound:
+                return None
+            job = self._projections.job(document)
+        return job if command.target[2] in ("", job.uid) else None
 
     # --- rounds ------------------------------------------------------------------------------------------------------
 
@@ -291,6 +312,10 @@ class DispatchController:
                 # A user's shorter time-out is honoured within this step; a longer one costs a few idle looks.
                 left = self._rules.start_timeout - waited(work, now=self._clock.now())
                 self._later.add_after(case.key, min(max(left, RETRY), 30.0))
+
+
+def _about(kind: kinds.Kind, view: JobView | CommandView) -> About:
+    return About(kind, view.namespace, view.name, view.uid, view.version)
 
 
 def _same_to_us(old: JobView, new: JobView) -> bool:

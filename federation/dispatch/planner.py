@@ -167,8 +167,10 @@ class _Round:
             self._choose(candidate, job.gang)
 
     def _refuse(self, candidate: _Waiting, refusal: Refusal) -> None:
-        """A Job that never ran fails; one that did waits until the field is right again."""
-        first = candidate.seen.run.record.epoch == 0
+        """A Job that never ran fails; one that did waits until the field is right again. So does one that was accepted before
+        its queue was closed."""
+        accepted = refusal.reason == "QueueClosed" and candidate.case.binding is not None
+        first = candidate.seen.run.record.epoch == 0 and not accepted
         decision = Decision(
             outcome=Outcome.REFUSED if first else Outcome.WAITING,
             reason=refusal.reason,
