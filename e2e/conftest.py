@@ -23,7 +23,7 @@ from e2e.controlplane.plan import Member, NodeShape, NodeSource
 from machinery.kube import KubePort
 
 BUDGET = 300.0
-"""Seconds that the tests of one issue may take."""
+"""Seconds that the tests of one issue may take, the boot that all share apart."""
 TEST_TIMEOUT = 300
 """Seconds for one test, the boot of the federation included where it comes first."""
 
@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     issue = _issue_of.get(report.nodeid)
-    if issue is not None:
+    if issue is not None and report.when == "call":
         _spent[issue] = _spent.get(issue, 0.0) + report.duration
 
 

@@ -65,7 +65,7 @@ async def test_a_killed_program_repeats_nothing(
 ) -> None:
     wires = choose(seed, namespace)
     before = len(wired.hits)
-    async with recording(member_ports, namespace=namespace) as starts, asyncio.timeout(150):
+    async with recording(member_ports, namespace=namespace) as starts, asyncio.timeout(180):
         await wait_ready(hub_port, kinds.CLUSTER, names=sorted(member_ports))
         await apply(hub_port, text(on("east", "west")), namespace=namespace)
         wired.arm(wires)
@@ -76,6 +76,7 @@ async def test_a_killed_program_repeats_nothing(
             "diamond",
             namespace=namespace,
             until=lambda doc: phase(doc) in ("Succeed", "Failed"),
+            timeout=150,
         )
     print(f"seed {seed}: {'; '.join(wired.hits[before:])}")
     assert phase(ended) == "Succeed"

@@ -43,7 +43,7 @@ async def clusters_of(port: KubePort, *, namespace: str) -> dict[str, list[str]]
     return {each["metadata"]["name"]: [it["name"] for it in each["spec"].get("clusters") or []] for each in found}
 
 
-async def test_the_quick_start_runs_unmodified_and_every_container_starts_once(
+async def test_the_quick_start_runs_unmodified_in_dependency_order_and_every_container_starts_once(
     namespace: str, hub_port: KubePort, member_ports: dict[str, KubePort]
 ) -> None:
     async with recording(member_ports, namespace=namespace) as starts:
@@ -57,28 +57,27 @@ async def test_the_quick_start_runs_unmodified_and_every_container_starts_once(
     chosen = await clusters_of(hub_port, namespace=namespace)
     assert len(chosen) == 6
     assert all(len(clusters) == 1 and clusters[0] in ("east", "west") for clusters in chosen.values())
+    await check_order_and_runs(namespace, hub_port, member_ports)
 
 
-async def test_steps_start_in_dependency_order_and_pods_carry_their_run(
-    namespace: str, hub_port: KubePort, member_ports: dict[str, KubePort]
-) -> None:
-    await apply(
-        hub_port,
-        text(on("east"), template("first"), template("second"), flow("pair", {"first": [], "second": ["first"]})),
-        namespace=namespace,
-    )
-    assert phase(await ended(hub_port, "pair", namespace=namespace)) == "Succeed"
-    pods = [orjson.loads(item) for item in (await member_ports["east"].list(kinds.POD, namespace=namespace)).items]
-    finished = {pod["metadata"]["name"]: pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods}
-    firsts = [end["finishedAt"] for name, end in finished.items() if "first" in name]
-    seconds = [end["startedAt"] for name, end in finished.items() if "second" in name]
-    assert len(firsts) == len(seconds) == 2
-    assert max(firsts) <= min(seconds)
-    job_uid = orjson.loads(await hub_port.get(kinds.JOB, "pair-first", namespace=namespace))["metadata"]["uid"]
-    first = next(pod for pod in pods if pod["metadata"]["name"] == "pair-first-t-0")
-    record = runs.decode_record(first["metadata"]["annotations"][keys.RUN], where="pod")
-    assert (record.job, record.epoch) == (job_uid, 1)
-    assert {"name": keys.EPOCH_ENV, "value": "1"} in first["spec"]["containers"][0]["env"]
+async def check_order_and_runs(namespace: str, hub_port: KubePort, member_ports: dict[str, KubePort]) -> None:
+    """By the containers' own times, steps follow each other; every pod carries the first run of its hub Job."""
+    pages = [await member_ports[name].list(kinds.POD, namespace=namespace) for name in ("east", "west")]
+    pods = [orjson.loads(item) for page in pages for item in page.items]
+    times: dict[str, list[tuple[str, str]]] = {}
+    for pod in pods:
+        job = pod["metadata"]["labels"][keys.JOB_NAME]
+        end = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+        times.setdefault(job.removeprefix("quickstart-"), []).append((end["startedAt"], end["finishedAt"]))
+        record = runs.decode_record(pod["metadata"]["annotations"][keys.RUN], where="pod")
+        hub_job = orjson.loads(await hub_port.get(kinds.JOB, job, namespace=namespace))
+        assert (record.job, record.epoch) == (hub_job["metadata"]["uid"], 1)
+        assert {"name": keys.EPOCH_ENV, "value": "1"} in pod["spec"]["containers"][0]["env"]
+    trainings = ("train-small", "train-wide", "train-deep")
+    for before, after in (
+        [("prepare", step) for step in trainings] + [(step, "evaluate") for step in trainings] + [("evaluate", "publish")]
+    ):
+        assert max(end for _, end in times[before]) <= min(start for start, _ in times[after]), f"{before} before {after}"
 
 
 async def test_bad_input_is_refused_or_failed_by_name_and_stops_nothing_else(namespace: str, hub_port: KubePort) -> None:
@@ -132,8 +131,9 @@ async def test_an_unreachable_member_gets_no_work_and_delays_nobody(
         running.programs.kill(name)
     try:
         await wait_for(hub_port, kinds.CLUSTER, "west", until=lambda doc: not is_ready(doc))
-        await apply(hub_port, text(on("east", "west"), *diamond()), namespace=namespace)
-        assert phase(await ended(hub_port, "diamond", namespace=namespace)) == "Succeed"
+        pair = (template("first"), template("second"), flow("pair", {"first": [], "second": ["first"]}))
+        await apply(hub_port, text(on("east", "west"), *pair), namespace=namespace)
+        assert phase(await ended(hub_port, "pair", namespace=namespace)) == "Succeed"
         chosen = await clusters_of(hub_port, namespace=namespace)
         assert {cluster for clusters in chosen.values() for cluster in clusters} == {"east"}
     finally:

@@ -30,6 +30,7 @@ class Wired:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Programs start behind proxies; afterwards they are started again as they were."""
+        self._federation.programs.stop_all()  # in order, so that leaders give their Leases back
         stop, ready = threading.Event(), threading.Event()
         thread = threading.Thread(target=lambda: asyncio.run(self._serve(stop, ready)), name="tripwires")
         thread.start()
@@ -39,6 +40,7 @@ class Wired:
             yield
         finally:
             stop.set()
+            self._federation.programs.stop_all()
             thread.join()
             programs.start_all(self._federation)
 
