@@ -22,6 +22,11 @@ from simulator.loop import SimClock, run_virtual
 TEMPLATE = {"tasks": [{"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}]}
 
 
+def typed(kind: kinds.Kind, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """An object as a client sends it."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+
+
 class Town:
     """A namespace `team` on one API server, and a controller that can be started and killed."""
 
@@ -47,12 +52,12 @@ class Town:
 
     async def template(self, *names: str, spec: dict[str, Any] | None = None) -> None:
         for name in names:
-            body = {"metadata": {"name": name}, "spec": spec or TEMPLATE}
+            body = typed(kinds.JOB_TEMPLATE, name, spec or TEMPLATE)
             await self.port.create(kinds.JOB_TEMPLATE, body, namespace="team")
 
     async def flow(self, steps: dict[str, list[str]], **spec: Any) -> None:
         flows = [{"name": name, "dependsOn": {"targets": targets}} for name, targets in steps.items()]
-        body = {"metadata": {"name": "flow"}, "spec": {"flows": flows, **spec}}
+        body = typed(kinds.JOB_FLOW, "flow", {"flows": flows, **spec})
         await self.port.create(kinds.JOB_FLOW, body, namespace="team")
 
     async def end(self, job: str, phase: str = "Completed") -> None:
@@ -157,7 +162,7 @@ def test_a_controller_that_was_away_goes_on_where_the_status_says() -> None:
 def test_a_job_of_the_same_name_that_is_not_the_flows_is_left_alone() -> None:
     async def story(town: Town) -> None:
         await town.template("a")
-        await town.port.create(kinds.JOB, {"metadata": {"name": "flow-a"}, "spec": TEMPLATE}, namespace="team")
+        await town.port.create(kinds.JOB, typed(kinds.JOB, "flow-a", TEMPLATE), namespace="team")
         await town.flow({"a": []})
         async with town.controller():
             await town.settle()
@@ -191,7 +196,7 @@ def test_a_flow_that_cannot_run_fails_visibly_and_others_go_on(steps: dict[str, 
         await town.template("a", "b")
         with contextlib.suppress(errors.Invalid):  # the schema may refuse it first
             await town.flow(steps)
-        other = {"metadata": {"name": "other"}, "spec": {"flows": [{"name": "a"}]}}
+        other = typed(kinds.JOB_FLOW, "other", {"flows": [{"name": "a"}]})
         await town.port.create(kinds.JOB_FLOW, other, namespace="team")
         async with town.controller():
             await town.settle()
