@@ -1,6 +1,6 @@
 """Runs every benchmark (or those named), one after another, and keeps their rows: `python -m benchmarks [name …]`.
 
-`results/<name>.jsonl` holds the rows of the last run of each, `results/table.md` all of them as the README shows them. Exit
+`results/<name>.jsonl` holds the rows of the last run of each, `results/table.md` all of them; the README shows the same table. Exit
 status 0 means that all ran, whatever the figures.
 """
 
@@ -14,6 +14,8 @@ from pathlib import Path
 
 from benchmarks.harness import RESULTS, Row, read_rows, table
 
+README = Path(__file__).parent.parent / "README.md"
+BEGIN, END = "<!-- bench:begin -->\n", "<!-- bench:end -->"
 NOT_BENCHMARKS = frozenset({"harness", "__main__"})
 
 
@@ -43,6 +45,13 @@ def keep(name: str, rows: Sequence[Row], *, folder: Path = RESULTS) -> None:
     (folder / "table.md").write_text(table(everything))
 
 
+def shown(readme: str, *, rows: str) -> str:
+    """The README with this table between its two marks; ValueError when a mark is missing."""
+    before, rest = readme.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}{rows}{END}{after}"
+
+
 def main(asked: Sequence[str]) -> int:
     unknown = set(asked) - set(names())
     if unknown:
@@ -55,6 +64,7 @@ def main(asked: Sequence[str]) -> int:
             failed.append(f"{name} (status {status}, {len(rows)} rows)")
         else:
             keep(name, rows)
+            README.write_text(shown(README.read_text(), rows=(RESULTS / "table.md").read_text()))
     print((RESULTS / "table.md").read_text() if (RESULTS / "table.md").exists() else "no results yet")
     for name in failed:
         print(f"did not run: {name}", file=sys.stderr)
