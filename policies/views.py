@@ -186,6 +186,7 @@ class WorkView:
     binding: tuple[str, str] = ("", "")
     queue: str = keys.DEFAULT_QUEUE
     gang: Gang | None = None
+    """None where the manifest cannot be read, or was reduced to its identity."""
     applied: bool | None = None
     reason: str = ""
     message: str = ""
@@ -401,7 +402,7 @@ class Projections:
                 sys.intern(annotations.get(keys.BINDING_NAME, "")),
             ),
             queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
-            gang=gang,
+            gang=gang if gang is not None and gang.tasks else None,
             applied={"True": True, "False": False}.get(applied.status) if applied else None,
             reason=applied.reason if applied else "",
             message=applied.message if applied else "",

@@ -3,8 +3,6 @@ away lets no bad Job through."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from pydantic import ValidationError
 
 from apis.batch import Job
@@ -14,14 +12,9 @@ from controllers.admission.problems import of_reading
 from machinery.port import Document
 from policies.views import Problem
 
-LARGEST: Final = (1 << 20) - 4096
-"""Bytes of a Job whose Work stays within the 1 MiB that an API server takes (protocol.md 7)."""
-
 
 def problems_of(document: Document) -> list[Problem]:
     """Everything wrong with a Job, its Queue apart: that is judged with all others in the plan."""
-    if len(document) > LARGEST:
-        return [Problem("metadata", f"it has {len(document)} bytes; a Work holds at most {LARGEST} of a Job")]
     try:
         job = Job.model_validate_json(document)
     except ValidationError as error:

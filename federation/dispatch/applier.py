@@ -19,10 +19,10 @@ from apis.runs import BindingRun
 from federation.dispatch import documents
 from federation.dispatch.documents import Tree
 from federation.dispatch.fences import raise_fence
-from federation.dispatch.items import Act, Carry, Decide, Discard, Item, Release, Relied, Sweep, Terms
+from federation.dispatch.items import Act, Carry, Decide, Discard, Item, Release, Relied, Shrink, Sweep, Terms
 from federation.dispatch.snapshot import Key
 from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooLarge
-from machinery.port import Document, Port, Preconditions
+from machinery.port import Document, PatchType, Port, Preconditions
 from policies import statuses
 from policies.runs import CreateWork, DeleteWork, Effect, RewriteRecord
 from policies.verdicts import Decision, Outcome
@@ -76,6 +76,8 @@ class Applier:
                     return await self._carry(item)
                 case Sweep():
                     return await self._sweep(item)
+                case Shrink():
+                    return await self._shrink(item)
                 case Release():
                     return await self._release(item)
                 case Discard():
@@ -98,14 +100,21 @@ class Applier:
             document = await self._job(item.key, uid=item.job_uid)
             job = documents.parse(document)
             if item.relied is None or item.run.epoch <= 1:
-                item, problem = self._validated(item, document)
+                item, problem = self._validated(item, document, job=job)
         binding = self._projections.binding(await self._write_binding(item, job=job))
         works, why = await self._effects(item.key, binding=binding, effects=item.effects, terms=item.terms, job=job)
         return Result(item, why=why, binding=binding, works=works, problem=problem)
 
-    def _validated(self, item: Decide, document: Document) -> tuple[Decide, Problem | None]:
+    def _validated(self, item: Decide, document: Document, *, job: Tree) -> tuple[Decide, Problem | None]:
         """The item, or the refusal that stands in its place when the manifest breaks a rule."""
-        problems = list(self._validate(document)) if item.act in (Act.PLACE, Act.WAIT, Act.HOLD) else []
+        if item.act not in (Act.PLACE, Act.WAIT, Act.HOLD):
+            return item, None
+        size = documents.work_size(job, terms=item.terms)
+        if size > documents.LARGEST_WORK:
+            text = f"its Work would have {size} bytes; a Work has at most {documents.LARGEST_WORK}"
+            reason, problems = "WorkTooLarge", [Problem("spec", text)]
+        else:
+            reason, problems = "InvalidSpec", list(self._validate(document))
         if not problems:
             return item, None
         first = problems[0]
@@ -116,7 +125,7 @@ class Applier:
             run=BindingRun(job=item.job_uid),
             clusters=(),
             effects=(),
-            decision=Decision(outcome=Outcome.REFUSED, reason="InvalidSpec", message=message, field=first.field),
+            decision=Decision(outcome=Outcome.REFUSED, reason=reason, message=message, field=first.field),
         )
         return refused, first
 
@@ -238,6 +247,22 @@ class Applier:
         for namespace, name, uid in item.works:
             await self._delete_work(namespace, name, uid=uid)
         return Result(item)
+
+    async def _shrink(self, item: Shrink) -> Result:
+        works: list[WorkView] = []
+        for namespace, name, version in item.works:
+            body: list[Tree] = [
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+                {"op": "replace", "path": "/spec/workload/manifests", "value": [documents.identity(item.key)]},
+            ]
+            try:
+                document = await self._port.patch(kinds.WORK, name, body, type=PatchType.JSON, namespace=namespace)
+            except NotFound:
+                continue
+            except Conflict as error:
+                raise Stale(f"Work {namespace}/{name} was written by somebody else") from error
+            works.append(self._projections.work(document))
+        return Result(item, works=tuple(works))
 
     async def _release(self, item: Release) -> Result:
         tree = await self._binding(item.key, relied=item.relied)

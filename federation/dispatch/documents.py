@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from apis import keys, kinds, naming, runs
-from apis.runs import BindingRun, RunRecord, TaskSlice
+from apis.runs import BindingRun, Part, RunRecord, TaskSlice
 from federation.dispatch.items import Decide, Governed, Terms
 from policies import verdicts
 from policies.views import VERDICTS
@@ -19,6 +19,9 @@ PLACEMENT_LIMIT: Final = 1024
 """Bytes of a policy's placement that are copied into a binding; a larger one is only named (protocol.md 7: 4 KiB in all)."""
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+LARGEST_WORK: Final = 1 << 20
+"""Bytes of a Work (protocol.md 7): etcd takes 1.5 MiB, and status and managed fields come on top."""
 
 _SERVER_FIELDS: Final = (
     "managedFields",
@@ -150,6 +153,19 @@ def work(record: RunRecord, *, cluster: str, job: Mapping[str, Any]) -> Tree:
         },
         "spec": {"workload": {"manifests": [manifest(job)]}},
     }
+
+
+def work_size(job: Mapping[str, Any], *, terms: Terms) -> int:
+    """Bytes of the Job's Work in a cluster with the longest name there is."""
+    name = "c" * 63
+    part = Part(cluster_uid="", fence=1 << 31)
+    run = BindingRun(job=job["metadata"].get("uid", ""), epoch=1 << 31, retries=1 << 31, parts={name: part})
+    return len(msgspec.json.encode(work(run_record(run, cluster=name, job=job, terms=terms), cluster=name, job=job)))
+
+
+def identity(key: tuple[str, str]) -> Tree:
+    """What is left of a manifest when its run has ended and its end is recorded (protocol.md 7): no order, only a name."""
+    return {"apiVersion": kinds.JOB.api_version, "kind": kinds.JOB.kind, "metadata": {"namespace": key[0], "name": key[1]}}
 
 
 def manifest(job: Mapping[str, Any]) -> Tree:

@@ -96,6 +96,15 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
+class Shrink:
+    """Reduce Works of an ended run to identity and result: (namespace, name, resourceVersion) each. That version showed the
+    end, and an end never changes."""
+
+    key: Key
+    works: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Let a binding go that is being deleted: its Works must be absent in quorum reads, then its finalizer is removed."""
 
@@ -115,7 +124,7 @@ class Discard:
     job_uid: str
 
 
-Item = Decide | Carry | Sweep | Release | Discard
+Item = Decide | Carry | Sweep | Shrink | Release | Discard
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from apis.runs import BindingRun, Failover, PartState
-from federation.dispatch.items import Act, Carry, Decide, Discard, Governed, Item, Plan, Release, Relied, Sweep, Terms
+from federation.dispatch.items import Act, Carry, Decide, Discard, Governed, Item, Plan, Release, Relied, Shrink, Sweep, Terms
 from federation.dispatch.observing import Look, look, start_timeout_of
 from federation.dispatch.placing import Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Rules, Snapshot
@@ -17,6 +17,7 @@ from policies.members import PolicyView
 from policies.queueing import Refusal
 from policies.runs import DeleteWork, Grant, RunState, step
 from policies.shapes import Gang
+from policies.statuses import TERMINAL
 from policies.verdicts import Decision, Outcome, Wake
 from policies.views import BindingView, JobView, WorkView
 
@@ -81,6 +82,7 @@ class _Round:
         )
         seen = look(case, members=self._members, now=self._now, start_timeout=late)
         self._sweep(case, works=seen.sweeps)
+        self._shrink(case, seen)
         candidate = _Waiting(case, job, policy, seen)
         if seen.run.state in (RunState.WAITING, RunState.HELD) and not seen.idle:
             return candidate
@@ -110,6 +112,17 @@ class _Round:
             relied = Relied(binding.uid, binding.version) if binding is not None else None
             named = tuple((work.namespace, work.name, work.uid) for work in _by_cluster(works))
             self._items.append(Sweep(case.key, relied, named))
+
+    def _shrink(self, case: Case, seen: Look) -> None:
+        """Once the end is in the binding and on the Job, nobody needs the manifests any more (protocol.md 7)."""
+        if not (case.job is not None and case.job.ended and case.binding is not None and case.binding.ended):
+            return
+        run = seen.run.record
+        ended = [work for work in case.works if work.record is not None and work.phase in TERMINAL and not work.deleting]
+        ours = [work for work in ended if (work.record.job, work.record.epoch) == (run.job, run.epoch)]  # type: ignore[union-attr]
+        large = tuple((work.namespace, work.name, work.version) for work in _by_cluster(ours) if work.gang is not None)
+        if large:
+            self._items.append(Shrink(case.key, large))
 
     def _write(self, candidate: _Waiting) -> None:
         """Write what was seen, without a choice."""

@@ -183,7 +183,10 @@ class Member:
 
     async def _report(self, work: Tree) -> None:
         phase = self._phase(work["metadata"]["uid"])
-        name, stint = work["spec"]["workload"]["manifests"][0]["metadata"]["name"], self.running[work["metadata"]["uid"]][1]
+        manifest = work["spec"]["workload"]["manifests"][0]
+        if "spec" not in manifest:
+            return  # the hub keeps the result alone: there is nothing more to say
+        name, stint = manifest["metadata"]["name"], self.running[work["metadata"]["uid"]][1]
         if name in self.deleted and stint is not None:
             self.deleted.discard(name)
             stint.ended = self.clock.boot()
@@ -191,7 +194,7 @@ class Member:
             self.reported[work["metadata"]["uid"]] = "gone"
         if self.reported.get(work["metadata"]["uid"]) == "gone":
             return
-        spec = work["spec"]["workload"]["manifests"][0]["spec"]
+        spec = manifest["spec"]
         pods = sum(task["replicas"] for task in spec["tasks"])
         count = {"Pending": "pending", "Running": "running", "Completed": "succeeded"}[phase]
         status = {"state": {"phase": phase, "lastTransitionTime": stamp(self.clock.now())}, count: pods}

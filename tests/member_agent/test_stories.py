@@ -476,3 +476,28 @@ def test_an_idle_member_writes_nothing_but_leases() -> None:
 
 
 IDLE = (kinds.CLUSTER, kinds.CLUSTER_CAPACITY, kinds.WORK)
+
+
+def test_a_work_that_shrinks_after_its_end_is_no_order() -> None:
+    async def tell(stage: Stage) -> None:
+        work = await stage.grant(job("train", command="sleep 3"))
+        await stage.until(lambda: stage.reported(work) == "Completed")
+        await stage.world.advance(45)
+        before, starts = stage.local("train"), stage.starts()
+        name = {
+            "apiVersion": kinds.JOB.api_version,
+            "kind": kinds.JOB.kind,
+            "metadata": {"namespace": "default", "name": "train"},
+        }
+        await stage.patch_work(work, {"spec": {"workload": {"manifests": [name]}}})
+        shrunk = stage.work(work)
+        await stage.world.advance(30)
+        stage.world.kill("agent-east")
+        await stage.world.advance(60)
+        assert (stage.local("train"), stage.starts()) == (before, starts)
+        assert stage.work(work) == shrunk
+        await stage.withdraw(work)
+        await stage.until(lambda: stage.work(work) is None, what="an ended Work is confirmed however small it is")
+        assert stage.local("train") is None
+
+    play(tell)
