@@ -1,7 +1,7 @@
 """Runs every benchmark (or those named), one after another, and keeps their rows: `python -m benchmarks [name …]`.
 
-`results/<name>.jsonl` holds the rows of the last run of each, `results/table.md` all of them; the README shows the same table. Exit
-status 0 means that all ran, whatever the figures.
+`results/<name>.jsonl` holds the rows of the last run of each, `results/table.md` all of them; the README shows the same table.
+Exit status 0 means that all ran, whatever the figures.
 """
 
 from __future__ import annotations
