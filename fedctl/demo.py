@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from apis import kinds, naming
 from fedctl.follow import FlowFollower, Followed
@@ -51,30 +53,31 @@ async def show(port: Port, *, namespace: str, name: str, console: Console, clock
 
 
 def explain(console: Console, flow: str, seen: Followed) -> None:
-    """One line per step: where it ran, and the scores of the clusters that were in the choice."""
-    console.print("\nWhere each step ran, and why:")
+    """One line per step: where it ran, and how the other clusters compared."""
+    table = Table(title="Where each step ran, and why", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for column in ("STEP", "CLUSTER", "WHY"):
+        table.add_column(column, overflow="fold")
     for row in seen.rows:
         binding = seen.bindings.get(naming.binding_name(naming.flow_job_name(flow, step=row.step)))
         decision = verdicts.decode(binding.verdicts) if binding else None
-        text = f"  {row.step}: {row.cluster or 'nowhere'}{reason(decision)}"
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        table.add_row(row.step, row.cluster or "nowhere", escape(reason(decision, chosen=row.cluster)))
+    console.print()
+    console.print(table)
+    console.print()
 
 
-def reason(decision: verdicts.Decision | None) -> str:
-    """A decision in half a sentence."""
+def reason(decision: verdicts.Decision | None, *, chosen: str) -> str:
+    """A decision in half a sentence: the chosen cluster's score by rule, the others' scores, who was ruled out and why."""
     if decision is None:
         return ""
-    offered = [
-        f"{each.cluster} {each.text or each.code}" if each.code else f"{each.cluster} {each.total}{_scores(each)}"
-        for each in decision.clusters
-    ]
-    said = decision.message or decision.reason
-    return "".join([f", {said}" if said else "", f" (scores: {'; '.join(offered)})" if offered else ""])
-
-
-def _scores(considered: verdicts.Considered) -> str:
-    rules = ", ".join(f"{rule} {score}" for rule, score in sorted(considered.scores.items()))
-    return f" [{rules}]" if rules else ""
+    winner = next((each for each in decision.clusters if each.cluster == chosen and not each.code), None)
+    if winner is None:
+        return decision.message or decision.reason
+    others = [f"{each.cluster} {each.total}" for each in decision.clusters if not each.code and each is not winner]
+    ruled_out = [f"{each.cluster}: {each.text or each.code}" for each in decision.clusters if each.code]
+    rules = ", ".join(f"{rule} {score}" for rule, score in sorted(winner.scores.items()))
+    before = f" before {', '.join(others)}" if others else ", the only one that fits"
+    return f"{winner.total} points ({rules}){before}" + "".join(f"; {text}" for text in ruled_out)
 
 
 async def run_demo(manifest: Path | None, *, timeout: float) -> int:
