@@ -59,6 +59,10 @@ ADMISSION_POLICY_BINDING = Kind(
     "validatingadmissionpolicybindings",
     namespaced=False,
 )
+FLOW_SCHEMA = Kind("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", namespaced=False)
+PRIORITY_LEVEL = Kind(
+    "flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", namespaced=False
+)
 
 # Volcano
 JOB = Kind("batch.volcano.sh", "v1alpha1", "Job", "jobs")

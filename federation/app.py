@@ -19,7 +19,7 @@ from controllers.flows.controller import FlowController
 from controllers.flows.records import Records
 from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
-from federation.clusters import guard
+from federation.clusters import fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
 from federation.dispatch.admission import problems_of
@@ -38,6 +38,7 @@ from machinery.informer import Informers
 from machinery.metering import MeteredPort
 from machinery.metrics import Metrics
 from machinery.port import Port
+from machinery.readiness import Readiness
 from policies.views import Projections
 
 log = logging.getLogger(__name__)
@@ -50,10 +51,19 @@ PAUSE = 1.0
 
 
 async def run_hub(
-    port: Port, *, clock: Clock, chance: Chance, ids: Ids, settings: HubSettings, metrics: Metrics | None = None
+    port: Port,
+    *,
+    clock: Clock,
+    chance: Chance,
+    ids: Ids,
+    settings: HubSettings,
+    metrics: Metrics | None = None,
+    readiness: Readiness | None = None,
 ) -> None:
     """Campaign, and lead while elected; until cancelled."""
+    ready = readiness or Readiness()
     await _system_namespace(port, clock=clock, name=settings.namespace)
+    ready.campaigning()
     identity = f"{LEADER}-{ids.uuid()}"
     elector = Elector(
         port,
@@ -70,7 +80,12 @@ async def run_hub(
         ),
         metrics=metrics,
     )
-    await elector.run(lambda: lead(port, clock=clock, chance=chance, settings=settings, identity=identity, metrics=metrics))
+
+    async def leading() -> None:
+        with ready.leading():
+            await lead(port, clock=clock, chance=chance, settings=settings, identity=identity, metrics=metrics, readiness=ready)
+
+    await elector.run(leading)
 
 
 async def _system_namespace(port: Port, *, clock: Clock, name: str) -> None:
@@ -94,10 +109,12 @@ async def lead(
     settings: HubSettings,
     identity: str = LEADER,
     metrics: Metrics | None = None,
+    readiness: Readiness | None = None,
 ) -> None:
     """What a leader does. H0 comes first: no store is filled before every fence number is raised."""
     await take_over(port, clock=clock)
     await guard.apply(port)
+    await fairness.apply(port)
     seen = metrics.server("hub") if metrics is not None else None
     informers, projections = Informers(port, clock, chance, metrics=seen), Projections()
     events = EventRecorder(port, component=LEADER, instance=identity, clock=clock, chance=chance)
@@ -142,9 +159,11 @@ async def lead(
             ("collection", collection),
             ("flows", flows),
             ("ttl", ttl),
-            ("events", events),
         ):
-            roles.create_task(role.run(), name=name)
+            roles.create_task(role.run(metrics), name=name)
+        roles.create_task(events.run(), name="events")
+        if readiness is not None:
+            readiness.running([informers])
 
 
 def _rules(settings: HubSettings) -> Rules:
@@ -187,14 +206,14 @@ def run(
 
 
 async def _serve(kubeconfig: Path | None, context: str | None, *, settings: HubSettings, health_port: int | None) -> None:
-    clock, registry = SystemClock(), CollectorRegistry()
+    clock, registry, readiness = SystemClock(), CollectorRegistry(), Readiness()
     metrics = Metrics(registry)
     async with _port(kubeconfig, context) as opened, asyncio.TaskGroup() as group:
         port = MeteredPort(opened, metrics=metrics.server("hub"), clock=clock, keep_writes=False)
         if health_port is not None:
-            server = HealthServer(registry, ready={"started": lambda: True}, port=health_port)
+            server = HealthServer(registry, ready=readiness.checks, port=health_port)
             group.create_task(server.run(), name="health")
-        await run_hub(port, clock=clock, chance=Chance(), ids=Ids(), settings=settings, metrics=metrics)
+        await run_hub(port, clock=clock, chance=Chance(), ids=Ids(), settings=settings, metrics=metrics, readiness=readiness)
 
 
 @contextlib.asynccontextmanager

@@ -12,15 +12,19 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
 from machinery.errors import ApiError
-from machinery.workqueue import WorkQueue
+from machinery.workqueue import QueueMetrics, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 
 log = logging.getLogger(__name__)
 
 
-class ReconcileMetrics(Protocol):
-    """What workers tell about each reconciliation; see `machinery.metrics`."""
+class WorkMetrics(Protocol):
+    """What workers tell about each reconciliation, and who is told about their queue; see `machinery.metrics`."""
+
+    def queue(self, name: str) -> QueueMetrics:
+        """For the queue of the workers of this name."""
+        ...
 
     def reconciled(self, name: str, *, seconds: float, outcome: str) -> None:
         """`outcome` is "done", "again" (a delay was asked for), "refused" (the API server's error) or "bug"."""
@@ -33,13 +37,15 @@ async def run_workers(
     *,
     workers: int,
     name: str,
-    metrics: ReconcileMetrics | None = None,
+    metrics: WorkMetrics | None = None,
 ) -> None:
     """Reconcile keys of `queue` with so many workers until cancelled.
 
     A number returned by `reconcile` brings the key back after so many seconds; None leaves it until somebody adds it. An
     exception brings it back after its back-off, or after the delay the API server asked for if that is longer.
     """
+    if metrics is not None:
+        queue.measure(metrics.queue(name))
     async with asyncio.TaskGroup() as group:
         for number in range(workers):
             group.create_task(_work(queue, reconcile, name=name, metrics=metrics), name=f"{name}-{number}")
@@ -50,7 +56,7 @@ async def _work(
     reconcile: Callable[[K], Awaitable[float | None]],
     *,
     name: str,
-    metrics: ReconcileMetrics | None,
+    metrics: WorkMetrics | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     while True:

@@ -53,6 +53,11 @@ class WorkQueue(Generic[K]):
         """Keys ready for a worker; delayed ones and those being processed are not counted."""
         return self._ready.qsize()
 
+    def measure(self, metrics: QueueMetrics) -> None:
+        """Tell `metrics` from now on."""
+        self._metrics = metrics
+        metrics.queued(len(self))
+
     @property
     def idle(self) -> bool:
         """Nothing is ready and nothing is being processed; delayed keys may remain."""

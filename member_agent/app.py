@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,10 @@ from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
 from machinery.http import HealthServer
 from machinery.informer import Informers
+from machinery.metering import MeteredPort
+from machinery.metrics import Metrics
 from machinery.port import Port
+from machinery.readiness import Heartbeat, Readiness
 from member_agent import views
 from member_agent.fencing.controller import Fencer
 from member_agent.fencing.lease import Identity
@@ -51,10 +54,22 @@ PAUSE = 1.0
 """Seconds before an API server that did not answer at the start is asked again."""
 
 
-async def run_agent(hub: Port, local: Port, *, clock: Clock, chance: Chance, ids: Ids, settings: AgentSettings) -> None:
+async def run_agent(
+    hub: Port,
+    local: Port,
+    *,
+    clock: Clock,
+    chance: Chance,
+    ids: Ids,
+    settings: AgentSettings,
+    metrics: Metrics | None = None,
+    readiness: Readiness | None = None,
+) -> None:
     """Campaign in the member, and lead while elected; until cancelled."""
+    ready = readiness or Readiness()
     cluster_uid = await _cluster_uid(local, clock=clock)
     await _system_namespace(local, clock=clock)
+    ready.campaigning()
     elector = Elector(
         local,
         namespace=keys.SYSTEM_NAMESPACE,
@@ -63,20 +78,61 @@ async def run_agent(hub: Port, local: Port, *, clock: Clock, chance: Chance, ids
         clock=clock,
         chance=chance,
         timing=_timing(settings.times),
+        metrics=metrics,
     )
-    await elector.run(lambda: lead(hub, local, clock=clock, chance=chance, settings=settings, cluster_uid=cluster_uid))
+
+    async def leading() -> None:
+        with ready.leading():
+            await lead(
+                hub,
+                local,
+                clock=clock,
+                chance=chance,
+                settings=settings,
+                cluster_uid=cluster_uid,
+                metrics=metrics,
+                readiness=ready,
+            )
+
+    await elector.run(leading)
 
 
-async def run_fencer(hub: Port, local: Port, *, clock: Clock, chance: Chance, ids: Ids, settings: FencerSettings) -> None:
+async def run_fencer(
+    hub: Port,
+    local: Port,
+    *,
+    clock: Clock,
+    chance: Chance,
+    ids: Ids,
+    settings: FencerSettings,
+    heartbeat: Heartbeat | None = None,
+) -> None:
     """Renew the member Lease; until cancelled."""
     cluster_uid = await _cluster_uid(local, clock=clock)
     identity = Identity(cluster_uid, settings.identity or ids.uuid())
-    await Fencer(hub=hub, identity=identity, clock=clock, settings=settings).run()
+    pulse = heartbeat or heartbeat_of(settings)
+    await Fencer(hub=hub, identity=identity, clock=clock, settings=settings, heartbeat=pulse).run()
 
 
-async def lead(hub: Port, local: Port, *, clock: Clock, chance: Chance, settings: AgentSettings, cluster_uid: str) -> None:
+def heartbeat_of(settings: FencerSettings) -> Heartbeat:
+    """Three looks at the Lease may fail in a row."""
+    return Heartbeat(patience=3 * (settings.times.renew + settings.times.request))
+
+
+async def lead(
+    hub: Port,
+    local: Port,
+    *,
+    clock: Clock,
+    chance: Chance,
+    settings: AgentSettings,
+    cluster_uid: str,
+    metrics: Metrics | None = None,
+    readiness: Readiness | None = None,
+) -> None:
     """What a leader does: one set of informers per API server, one picture of the resources, the roles on top."""
-    here, there = Informers(local, clock, chance), Informers(hub, clock, chance)
+    here = Informers(local, clock, chance, metrics=metrics.server("member") if metrics is not None else None)
+    there = Informers(hub, clock, chance, metrics=metrics.server("hub") if metrics is not None else None)
     namespace = keys.execution_namespace(settings.cluster)
     projector = views.Projector()
     jobs = here.add(kinds.JOB, projector.job)
@@ -139,13 +195,15 @@ async def lead(hub: Port, local: Port, *, clock: Clock, chance: Chance, settings
     async with asyncio.TaskGroup() as roles:
         roles.create_task(here.run(), name="informers-local")
         roles.create_task(there.run(), name="informers-hub")
-        roles.create_task(scheduling.run(), name="scheduling")
-        roles.create_task(work_controller.run(), name="works")
-        roles.create_task(reporting.run(), name="reporting")
-        roles.create_task(job_controller.run(), name="jobs")
-        roles.create_task(queue_controller.run(), name="queues")
+        roles.create_task(scheduling.run(metrics), name="scheduling")
+        roles.create_task(work_controller.run(metrics), name="works")
+        roles.create_task(reporting.run(metrics), name="reporting")
+        roles.create_task(job_controller.run(metrics), name="jobs")
+        roles.create_task(queue_controller.run(metrics), name="queues")
         # Hub-run Jobs carry no time to live here: the hub keeps it.
-        roles.create_task(TtlController(port=local, jobs=jobs, clock=clock).run(), name="ttl")
+        roles.create_task(TtlController(port=local, jobs=jobs, clock=clock).run(metrics), name="ttl")
+        if readiness is not None:
+            readiness.running([here, there])
 
 
 class _Running:
@@ -243,11 +301,23 @@ def run(
         times=ProtocolTimes().scaled(time_scale),
     )
 
-    async def serve() -> None:
-        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context) as ports:
-            await run_agent(ports.hub, ports.local, clock=SystemClock(), chance=Chance(), ids=Ids(), settings=settings)
+    clock, registry, readiness = SystemClock(), CollectorRegistry(), Readiness()
+    metrics = Metrics(registry)
 
-    _start(serve, health_port=health_port)
+    async def serve() -> None:
+        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context, clock=clock, metrics=metrics) as ports:
+            await run_agent(
+                ports.hub,
+                ports.local,
+                clock=clock,
+                chance=Chance(),
+                ids=Ids(),
+                settings=settings,
+                metrics=metrics,
+                readiness=readiness,
+            )
+
+    _start(serve, health_port=health_port, registry=registry, ready=readiness.checks)
 
 
 @main.command()
@@ -263,11 +333,17 @@ def fencer(
     """Run the fencer until it is told to stop."""
     settings = FencerSettings(cluster=cluster, times=ProtocolTimes().scaled(time_scale))
 
-    async def serve() -> None:
-        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context) as ports:
-            await run_fencer(ports.hub, ports.local, clock=SystemClock(), chance=Chance(), ids=Ids(), settings=settings)
+    clock, registry, heartbeat = SystemClock(), CollectorRegistry(), heartbeat_of(settings)
+    metrics = Metrics(registry)
 
-    _start(serve, health_port=health_port)
+    async def serve() -> None:
+        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context, clock=clock, metrics=metrics) as ports:
+            await run_fencer(
+                ports.hub, ports.local, clock=clock, chance=Chance(), ids=Ids(), settings=settings, heartbeat=heartbeat
+            )
+
+    ready = {"renewing": lambda: heartbeat.alive(now=clock.boot())}
+    _start(serve, health_port=health_port, registry=registry, ready=ready)
 
 
 def _labels(pairs: list[str]) -> dict[str, str]:
@@ -282,8 +358,15 @@ def _labels(pairs: list[str]) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def _ports(
-    hub_kubeconfig: Path, hub_context: str | None, kubeconfig: Path | None, context: str | None
+    hub_kubeconfig: Path,
+    hub_context: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    *,
+    clock: Clock,
+    metrics: Metrics,
 ) -> AsyncIterator[_Ports]:
+    """Both API servers, every request counted."""
     from machinery.kube import KubePort  # the library behind it takes a second to import
 
     hub = await KubePort.from_kubeconfig(str(hub_kubeconfig), context=hub_context)
@@ -293,7 +376,10 @@ async def _ports(
         else:
             local = await KubePort.in_cluster()
         try:
-            yield _Ports(hub=hub, local=local)
+            yield _Ports(
+                hub=MeteredPort(hub, metrics=metrics.server("hub"), clock=clock, keep_writes=False),
+                local=MeteredPort(local, metrics=metrics.server("member"), clock=clock, keep_writes=False),
+            )
         finally:
             await local.close()
     finally:
@@ -303,17 +389,19 @@ async def _ports(
 Serve = Callable[[], Awaitable[None]]
 
 
-def _start(serve: Serve, *, health_port: int | None) -> None:
+def _start(
+    serve: Serve, *, health_port: int | None, registry: CollectorRegistry, ready: Mapping[str, Callable[[], bool]]
+) -> None:
     """Run until SIGTERM or SIGINT; a leader releases its Lease on the way out."""
     logs.set_up()
-    raise typer.Exit(shutdown.run(lambda: _with_health(serve, port=health_port)))
+    server = HealthServer(registry, ready=ready, port=health_port) if health_port is not None else None
+    raise typer.Exit(shutdown.run(lambda: _with_health(serve, server=server)))
 
 
-async def _with_health(serve: Serve, *, port: int | None) -> None:
-    if port is None:
+async def _with_health(serve: Serve, *, server: HealthServer | None) -> None:
+    if server is None:
         await serve()
         return
-    server = HealthServer(CollectorRegistry(), ready={"started": lambda: True}, port=port)
     async with asyncio.TaskGroup() as group:
         group.create_task(server.run(), name="health")
         await serve()

@@ -12,7 +12,7 @@ from controllers.flows.snapshot import FlowJob, FlowSnapshot, FlowView, Template
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Informers, Key
 from machinery.port import Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 
 J = TypeVar("J", bound=FlowJob)
@@ -42,12 +42,12 @@ class FlowController(Generic[J]):
         self._templates.subscribe(self._template_changed)
         self._jobs.subscribe(self._job_changed)
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         await self._flows.wait_synced()
         await self._templates.wait_synced()
         await self._jobs.wait_synced()
-        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="flows")
+        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="flows", metrics=metrics)
 
     def _flow_changed(self, change: Change[FlowView]) -> None:
         if change.new is None and change.old is not None:

@@ -11,7 +11,7 @@ from machinery import errors
 from machinery.clock import Clock
 from machinery.informer import Change, Informer, Key
 from machinery.port import Port, Preconditions, Propagation
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 
 J = TypeVar("J", bound=Finished)
@@ -50,12 +50,12 @@ class TtlController(Generic[J]):
         if keepers is not None:
             keepers.subscribe(self._queue.add)
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         await self._jobs.wait_synced()
         if self._keepers is not None:
             await self._keepers.wait_synced()
-        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="ttl")
+        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="ttl", metrics=metrics)
 
     def _changed(self, change: Change[J]) -> None:
         job = change.new

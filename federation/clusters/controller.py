@@ -14,7 +14,7 @@ from machinery.clock import Clock, stamp
 from machinery.errors import AlreadyExists, NotFound
 from machinery.informer import Change, Informer, Informers
 from machinery.port import Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from policies import capacities, members
 from policies.capacities import CapacityView, gang_label_keys
@@ -58,7 +58,7 @@ class ClustersController:
         self._known_gangs: set[str] = set()
         self._hub = ""
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         for informer in (self._clusters, self._leases, self._capacities, self._namespaces, self._jobs):
             await informer.wait_synced()
@@ -67,7 +67,7 @@ class ClustersController:
         self._leases.subscribe(self._lease_changed)
         self._capacities.subscribe(self._capacity_changed)
         self._namespaces.subscribe(self._namespace_changed)
-        await run_workers(self._queue, self._reconcile, workers=4, name="clusters")
+        await run_workers(self._queue, self._reconcile, workers=4, name="clusters", metrics=metrics)
 
     def _cluster_changed(self, change: Change[ClusterView]) -> None:
         if change.new is None:

@@ -13,7 +13,7 @@ from machinery.errors import Conflict, NotFound
 from machinery.events import About, EventRecorder, Severity
 from machinery.informer import Change, Informer, Informers, Key
 from machinery.port import PatchType, Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from policies import folding, statuses
 from policies.folding import Folded
@@ -57,7 +57,7 @@ class CollectionController:
         self._placed: dict[tuple[str, int], float] = {}
         self._told: dict[str, Happening] = {}
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         for informer in (self._jobs, self._bindings, self._works, self._clusters):
             await informer.wait_synced()
@@ -65,7 +65,7 @@ class CollectionController:
         self._bindings.subscribe(self._binding_changed)
         self._jobs.subscribe(self._job_changed)
         self._clusters.subscribe(self._cluster_changed)
-        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="collection")
+        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="collection", metrics=metrics)
 
     # --- waking; keys are namespace and name of bindings -------------------------------------------------------------
 

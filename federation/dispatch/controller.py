@@ -20,7 +20,7 @@ from machinery.errors import NotFound
 from machinery.events import About, EventRecorder
 from machinery.informer import Change, Informer, Informers
 from machinery.port import Port, Preconditions
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from policies.capacities import CapacityView
 from policies.members import CommandView, LeaseView, project_command
@@ -87,7 +87,7 @@ class DispatchController:
         self._rounds: WorkQueue[str] = WorkQueue(clock)
         self._orders: WorkQueue[Key] = WorkQueue(clock)
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         stores = self._stores
         await stores.wait_synced()
@@ -99,9 +99,9 @@ class DispatchController:
             informer.subscribe(self._reconsider)
         self._commands.subscribe(self._command_changed)
         async with asyncio.TaskGroup() as group:
-            group.create_task(run_workers(self._rounds, self._round, workers=1, name="dispatch"))
-            group.create_task(run_workers(self._orders, self._take_command, workers=4, name="commands"))
-            group.create_task(run_workers(self._later, self._due, workers=1, name="dispatch-later"))
+            group.create_task(run_workers(self._rounds, self._round, workers=1, name="dispatch", metrics=metrics))
+            group.create_task(run_workers(self._orders, self._take_command, workers=4, name="commands", metrics=metrics))
+            group.create_task(run_workers(self._later, self._due, workers=1, name="dispatch-later", metrics=metrics))
 
     # --- waking ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from machinery.errors import AlreadyExists, Conflict, NotFound
 from machinery.events import About, EventRecorder
 from machinery.informer import Change, Informer, Informers
 from machinery.port import PatchType, Port, Preconditions
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from policies import queueing
 from policies.members import CommandView, QueueView, project_command, project_queue
@@ -39,7 +39,7 @@ class QueueingController:
         self._unfinished: dict[str, set[str]] = {}
         """UIDs of Jobs that have not ended, by Queue."""
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         for informer in (self._queues, self._jobs, self._commands):
             await informer.wait_synced()
@@ -48,7 +48,7 @@ class QueueingController:
         self._jobs.subscribe(self._job_changed)
         self._queues.subscribe(self._queue_changed)
         self._commands.subscribe(self._command_changed)
-        await run_workers(self._work, self._reconcile, workers=2, name="queueing")
+        await run_workers(self._work, self._reconcile, workers=2, name="queueing", metrics=metrics)
 
     # --- waking ------------------------------------------------------------------------------------------------------
 

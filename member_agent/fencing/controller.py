@@ -11,6 +11,7 @@ from apis import keys, kinds
 from machinery import errors
 from machinery.clock import Clock, micro_stamp
 from machinery.port import Port
+from machinery.readiness import Heartbeat
 from member_agent.fencing.lease import Holder, Identity, Sighting, may_take, renewed, sight
 from member_agent.settings import FencerSettings
 
@@ -23,10 +24,12 @@ CONFLICT_PAUSE = 0.1
 
 
 class Fencer:
-    """Renews the member Lease every `renew` seconds; takes over from a fencer whose counter stands still."""
+    """Renews the member Lease every `renew` seconds; takes over from a fencer whose counter stands still. `heartbeat` beats
+    whenever the Lease was read, and renewed if it was ours to renew."""
 
-    def __init__(self, *, hub: Port, identity: Identity, clock: Clock, settings: FencerSettings) -> None:
+    def __init__(self, *, hub: Port, identity: Identity, clock: Clock, settings: FencerSettings, heartbeat: Heartbeat) -> None:
         self._hub = hub
+        self._heartbeat = heartbeat
         self._identity = identity
         self._clock = clock
         self._settings = settings
@@ -43,6 +46,7 @@ class Fencer:
             try:
                 async with asyncio.timeout(times.request):
                     held = await self.once()
+                self._heartbeat.beat(now=self._clock.boot())
                 if not held:
                     wait = times.renew / 2
             except errors.NotFound:

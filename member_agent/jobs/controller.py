@@ -10,7 +10,7 @@ from machinery import errors
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Key
 from machinery.port import Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.jobs.applier import JobApplier
 from member_agent.jobs.lifecycle import ENDS
@@ -74,11 +74,11 @@ class JobController:
         stores.queues.subscribe(self._queue_changed)
         self._names: dict[str, Key] = {}
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         for informer in (self._stores.jobs, self._stores.groups, self._stores.pods, self._stores.queues):
             await informer.wait_synced()
-        await run_workers(self._queue, self._reconcile, workers=self._settings.workers, name="jobs")
+        await run_workers(self._queue, self._reconcile, workers=self._settings.workers, name="jobs", metrics=metrics)
 
     # --- waking ------------------------------------------------------------------------------------------------------
 

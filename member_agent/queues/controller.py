@@ -12,7 +12,7 @@ from machinery import errors
 from machinery.clock import Clock
 from machinery.informer import Change, Informer
 from machinery.port import PatchType, Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.queues import planner
 from member_agent.settings import QueueSettings
@@ -41,13 +41,13 @@ class QueueController:
         stores.queues.subscribe(self._queue_changed)
         stores.pods.subscribe(self._pod_changed)
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         await self._stores.queues.wait_synced()
         await self._stores.pods.wait_synced()
         for name in planner.missing(self._stores.queues.values()):
             self._queue.add(name)
-        await run_workers(self._queue, self._reconcile, workers=1, name="queues")
+        await run_workers(self._queue, self._reconcile, workers=1, name="queues", metrics=metrics)
 
     def _queue_changed(self, change: Change[QueueView]) -> None:
         new = change.new

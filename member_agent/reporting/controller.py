@@ -22,7 +22,7 @@ from machinery import errors
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer
 from machinery.port import PatchType, Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.inventory import Inventory
 from member_agent.ledger import Ledger
@@ -128,7 +128,7 @@ class ReportingController:
         stores.queues.subscribe(lambda _: self._wake(CAPACITY))
         stores.capacities.subscribe(self._capacity_changed)
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._register(), name="registration")
@@ -137,7 +137,7 @@ class ReportingController:
             await self._stores.works.wait_synced()
             self._queue.add(CLUSTER)
             self._queue.add(CAPACITY)
-            group.create_task(run_workers(self._queue, self._reconcile, workers=2, name="reporting"))
+            group.create_task(run_workers(self._queue, self._reconcile, workers=2, name="reporting", metrics=metrics))
 
     # --- waking ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Key
 from machinery.port import Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import Bound, SchedulingApplier
@@ -70,7 +70,7 @@ class SchedulingController:
         stores.queues.subscribe(self._queue_changed)
         stores.priorities.subscribe(lambda _: self._wake())
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         for informer in (
             self._stores.nodes,
@@ -81,9 +81,11 @@ class SchedulingController:
         ):
             await informer.wait_synced()
         async with asyncio.TaskGroup() as group:
-            group.create_task(run_workers(self._rounds, self._round, workers=1, name="scheduling"))
-            group.create_task(run_workers(self._binds, self._bind, workers=self._settings.binds_at_once, name="binding"))
-            group.create_task(run_workers(self._statuses, self._status, workers=8, name="podgroup-status"))
+            group.create_task(run_workers(self._rounds, self._round, workers=1, name="scheduling", metrics=metrics))
+            group.create_task(
+                run_workers(self._binds, self._bind, workers=self._settings.binds_at_once, name="binding", metrics=metrics)
+            )
+            group.create_task(run_workers(self._statuses, self._status, workers=8, name="podgroup-status", metrics=metrics))
 
     # --- waking ------------------------------------------------------------------------------------------------------
 

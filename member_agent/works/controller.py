@@ -17,7 +17,7 @@ from machinery import errors
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Key, is_newer
 from machinery.port import Port
-from machinery.runner import run_workers
+from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.ledger import Ledger
 from member_agent.room import Shortage
@@ -118,7 +118,7 @@ class WorkController:
         stores.jobs.subscribe(self._job_changed)
         stores.works.subscribe(self._work_changed)
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         for informer in (
             self._stores.works,
@@ -130,7 +130,9 @@ class WorkController:
             await informer.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._lease.run(), name="lease-reader")
-            group.create_task(run_workers(self._queue, self._reconcile, workers=self._settings.workers, name="works"))
+            group.create_task(
+                run_workers(self._queue, self._reconcile, workers=self._settings.workers, name="works", metrics=metrics)
+            )
 
     def orphans(self) -> tuple[Orphan, ...]:
         """Hub-run Jobs whose Work is missing without its deletion having been seen (A3): kept running, reported."""

@@ -7,10 +7,12 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from machinery.errors import Conflict, Throttled
+from machinery.metrics import Metrics
 from machinery.runner import run_workers
-from machinery.workqueue import WorkQueue
+from machinery.workqueue import QueueMetrics, WorkQueue
 from tests.machinery.fakes import LoopClock
 
 pytestmark = pytest.mark.looptime
@@ -19,6 +21,9 @@ pytestmark = pytest.mark.looptime
 class Outcomes:
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
+
+    def queue(self, name: str) -> QueueMetrics:
+        return Metrics(CollectorRegistry()).queue(name)
 
     def reconciled(self, name: str, *, seconds: float, outcome: str) -> None:
         self.seen.append((name, outcome))
