@@ -174,6 +174,7 @@ def _rules(settings: HubSettings) -> Rules:
         explain_every=settings.explain_every,
         orphan_grace=settings.orphan_grace,
         commits=settings.commits,
+        trouble_timeout=settings.trouble_timeout,
     )
 
 

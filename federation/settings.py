@@ -26,6 +26,10 @@ class HubSettings(BaseModel):
     start_timeout: Annotated[int, Field(gt=0)] = 600
     """Seconds a run may take from its Work to its first pod; protocol.md 3. Users override it with `start-timeout`."""
 
+    trouble_timeout: Annotated[int, Field(gt=0)] = 60
+    """Seconds a run may stay unstarted once its member says that an image cannot be pulled or a container not be made: a
+    kubelet has tried three or four times by then. Doubled by each start of the Job that timed out in that cluster."""
+
     explain_every: Seconds = 10.0
     """Least seconds between two explanations of one waiting Job whose reason stays the same: each is a write."""
 
@@ -75,4 +79,5 @@ class HubSettings(BaseModel):
         names = ("silence", "lease_duration", "renew_deadline", "request_timeout", "renew_every", "orphan_grace")
         changed: dict[str, float] = {name: getattr(self, name) * factor for name in names}
         changed["start_timeout"] = max(1, round(self.start_timeout * factor))
+        changed["trouble_timeout"] = max(1, round(self.trouble_timeout * factor))
         return self.model_copy(update=changed)

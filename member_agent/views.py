@@ -19,11 +19,15 @@ from apis.runs import RunRecord, UnreadableRun, decode_record
 from apis.vectors import ResourceVector
 from machinery.port import Document
 from policies.shapes import Gang, PodShape, PodTemplate, Pool, Taint, TaskSpec, UnreadableShape, read_gang, read_shape
+from policies.troubles import TROUBLES
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 """Taint by which a person declares that nothing runs on a node any more (Kubernetes, non-graceful node shutdown)."""
 
 ENDED: Final = ("Succeeded", "Failed")
+
+TROUBLE_TEXT: Final = 256
+"""Characters that are kept of why a container cannot start."""
 
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
@@ -442,14 +446,21 @@ class Projector:
             deleting=meta.deletion_timestamp is not None,
             confirmed=ended and not status.collected and not status.any_running,
             shape=shape,
+            trouble=status.trouble,
         )
 
 
 # --- pods ------------------------------------------------------------------------------------------------------------
 
 
+class _Waits(_Wire, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
 class _ContainerState(_Wire, frozen=True):
     running: dict[str, Any] | None = None
+    waiting: _Waits | None = None
 
 
 class _ContainerStatus(_Wire, frozen=True):
@@ -467,6 +478,7 @@ class _PodStatus(_Wire, frozen=True):
     phase: str = ""
     conditions: list[Condition] | None = None
     container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
 
     @property
     def collected(self) -> bool:
@@ -478,6 +490,17 @@ class _PodStatus(_Wire, frozen=True):
         """Some container was running when its kubelet last spoke."""
         return any(each.state.running is not None for each in self.container_statuses or ())
 
+    @property
+    def trouble(self) -> tuple[str, str] | None:
+        """Reason and message of the first container that waits for something that may never come, before the pod runs."""
+        if self.phase not in ("", "Pending"):
+            return None
+        for each in (*(self.init_container_statuses or ()), *(self.container_statuses or ())):
+            waits = each.state.waiting
+            if waits is not None and waits.reason in TROUBLES:
+                return sys.intern(waits.reason), waits.message[:TROUBLE_TEXT]
+        return None
+
 
 class _Pod(_Wire, frozen=True):
     metadata: Meta
@@ -487,7 +510,8 @@ class _Pod(_Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """A pod. `owner` is the UID of its controller, `group` its PodGroup; `confirmed`: its kubelet reported the end."""
+    """A pod. `owner` is the UID of its controller, `group` its PodGroup; `confirmed`: its kubelet reported the end; `trouble`:
+    reason and message of a container that cannot start."""
 
     namespace: str
     name: str
@@ -507,6 +531,7 @@ class PodView:
     deleting: bool
     confirmed: bool
     shape: PodShape
+    trouble: tuple[str, str] | None = None
 
     @property
     def ended(self) -> bool:

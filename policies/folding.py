@@ -181,6 +181,8 @@ def _by_state(binding: BindingView, folded: Folded, run: Run) -> JobStatus:
             return _granted(binding, folded)
         case RunState.STOPPING if run.record.held is not None:
             return _plain("Aborting", run.record.held.value, _stopping_text(run))
+        case RunState.STOPPING if decision.outcome is Outcome.WAITING:
+            return _plain("Pending", decision.reason, f"{decision.message}; {_stopping_text(run)}")
         case RunState.STOPPING:
             return _plain("Pending", "Withdrawn", _stopping_text(run))
         case RunState.HELD:

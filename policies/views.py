@@ -20,6 +20,7 @@ from apis import keys, runs
 from policies import statuses, verdicts
 from policies.shapes import Gang, Pool, TaskSpec, UnreadableShape, read_gang
 from policies.statuses import JobStatus
+from policies.troubles import TROUBLES
 
 OWN: Final = keys.GROUP + "/"
 REFUSAL: Final = "Applied"
@@ -208,6 +209,15 @@ class WorkView:
     def status(self) -> JobStatus | None:
         """The member's status, read anew each time."""
         return None if self.encoded is None else statuses.decode(self.encoded)
+
+    @property
+    def trouble(self) -> tuple[str, str] | None:
+        """Reason and message of a run whose gang has not started and whose containers may never; None otherwise."""
+        if self.applied is not True or self.phase not in statuses.NOT_STARTED:
+            return None
+        status = self.status
+        known = status is not None and status.state.reason in TROUBLES
+        return (status.state.reason, status.state.message) if status is not None and known else None
 
 
 # --- wire ------------------------------------------------------------------------------------------------------------

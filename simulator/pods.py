@@ -32,7 +32,7 @@ TERM_DELAY = 0.5
 BACKOFF_FIRST, BACKOFF_LIMIT = 10.0, 300.0
 """Seconds between restarts of a crashing container: doubled each time, as kubelets do."""
 MISSING_IMAGE = ":missing"
-"""An image whose tag says so cannot be pulled."""
+"""An image whose tag says so cannot be pulled; with `-in-<cluster>` after it, it cannot in that cluster alone."""
 
 
 def requests_of(pod: Doc) -> ResourceVector:
@@ -55,6 +55,8 @@ class Container:
     name: str
     image: str
     outcome: Outcome
+    missing: bool = False
+    """Its image cannot be pulled here."""
     started: str = ""
     finished: str = ""
     exit_code: int | None = None
@@ -83,8 +85,9 @@ class Container:
 
     def _state(self) -> dict[str, Any]:
         if not self.started:
-            reason = "ImagePullBackOff" if self.image.endswith(MISSING_IMAGE) else "ContainerCreating"
-            return {"waiting": {"reason": reason}}
+            if self.missing:
+                return {"waiting": {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{self.image}"'}}
+            return {"waiting": {"reason": "ContainerCreating"}}
         if self.exit_code is None:
             return {"running": {"startedAt": self.started}}
         if not self.done:
@@ -113,7 +116,8 @@ class PodRun:
 
         def made(container: Doc) -> Container:
             outcome = outcome_of(container, annotations=annotations, default=default)
-            return Container(container["name"], container["image"], outcome)
+            missing = container["image"].endswith((MISSING_IMAGE, f"{MISSING_IMAGE}-in-{node.cluster}"))
+            return Container(container["name"], container["image"], outcome, missing)
 
         self._init = [made(container) for container in spec.get("initContainers") or ()]
         self._main = [made(container) for container in spec["containers"]]
@@ -136,7 +140,7 @@ class PodRun:
     async def _run(self) -> None:
         if await self._until(self._init or self._main, self.node.start_delay()) is not None:
             return
-        if any(container.image.endswith(MISSING_IMAGE) for container in (*self._init, *self._main)):
+        if any(container.missing for container in (*self._init, *self._main)):
             self._dirty.set()
             await self._until(self._main, None)
             return

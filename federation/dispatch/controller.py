@@ -308,9 +308,11 @@ class DispatchController:
                 self._later.add_after(case.key, max(self._rules.orphan_grace - case.orphaned, AT_ONCE))
             return
         for work in case.works:
-            if not work.started and not work.deleting:
+            if not work.deleting and (not work.started or work.cluster in case.troubled):
                 # A user's shorter time-out is honoured within this step; a longer one costs a few idle looks.
                 left = self._rules.start_timeout - waited(work, now=self._clock.now())
+                if work.cluster in case.troubled:
+                    left = min(left, self._rules.trouble_timeout - case.troubled[work.cluster])
                 self._later.add_after(case.key, min(max(left, RETRY), 30.0))
 
 

@@ -31,7 +31,7 @@ from policies.runs import (
     Withdrawn,
     step,
 )
-from policies.verdicts import Outcome
+from policies.verdicts import Decision, Outcome, shortened
 from policies.views import WorkView
 
 
@@ -49,6 +49,8 @@ class Look:
     proofs: list[str] = field(default_factory=list)
     sweeps: list[WorkView] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    why: Decision | None = None
+    """Why the run is withdrawn, where people should read it."""
     idle: bool = False
     """Nothing may be granted now, whatever the state says."""
 
@@ -64,7 +66,20 @@ class Look:
         self.told.append(type(event).__name__)
 
 
-def look(case: Case, *, members: Mapping[str, Member], now: datetime.datetime, start_timeout: int) -> Look:
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds a run may take to start: at all, and once its member says why containers cannot. The second doubles with every
+    start of the Job that timed out in that cluster, so that a Job that can start nowhere is moved less and less often."""
+
+    start: int
+    trouble: int
+
+    def with_trouble(self, record: BindingRun, *, cluster: str) -> float:
+        """Seconds from the first word of trouble."""
+        return min(self.start, self.trouble * 2.0 ** min(record.start_timeouts.get(cluster, 0), 16))
+
+
+def look(case: Case, *, members: Mapping[str, Member], now: datetime.datetime, patience: Patience) -> Look:
     """Look at a live Job and its binding, if it has one. The Job must exist, and the binding must be its own."""
     job, binding = case.job, case.binding
     if job is None:
@@ -78,7 +93,7 @@ def look(case: Case, *, members: Mapping[str, Member], now: datetime.datetime, s
         seen.idle = True
         return seen
     for cluster in sorted(record.parts):
-        _look_at_part(seen, cluster, case=case, member=members.get(cluster), now=now, start_timeout=start_timeout)
+        _look_at_part(seen, cluster, case=case, member=members.get(cluster), now=now, patience=patience)
     _look_at_holds(seen, case)
     parts = seen.run.record.parts
     # What was to be created and is to be stopped after all is not created.
@@ -122,7 +137,7 @@ def _strangers(case: Case, record: BindingRun) -> list[WorkView]:
 
 
 def _look_at_part(
-    seen: Look, cluster: str, *, case: Case, member: Member | None, now: datetime.datetime, start_timeout: int
+    seen: Look, cluster: str, *, case: Case, member: Member | None, now: datetime.datetime, patience: Patience
 ) -> None:
     part = seen.run.record.parts[cluster]
     work = work_of(case, cluster)
@@ -136,7 +151,8 @@ def _look_at_part(
         if not work.deleting:
             seen.effects.append(DeleteWork(cluster))
     else:
-        _granted(seen, part, work=work, member=member, late=_late(work, now=now, limit=start_timeout))
+        why = _late(work, now=now, patience=patience) or _stuck(seen, work, case=case, patience=patience)
+        _granted(seen, part, work=work, member=member, late=why)
 
 
 def _belongs(work: WorkView, record: BindingRun) -> bool:
@@ -152,7 +168,7 @@ def _absent(seen: Look, cluster: str, part: Part) -> None:
         seen.effects.append(CreateWork(cluster))
 
 
-def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: bool) -> None:
+def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: Decision | None) -> None:
     cluster, spent = work.cluster, _spent(work)
     fence = member.fence if member is not None else None
     stale = fence is not None and fence > part.fence
@@ -166,8 +182,9 @@ def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, l
         seen.apply(Restamp(cluster, fence))
     elif work.record is not None and work.record.fence < part.fence:
         seen.effects.append(RewriteRecord(cluster))
-    elif late and not work.started and member is not None and member.cluster.ready == "True":
+    elif late is not None and member is not None and member.cluster.ready == "True":
         seen.apply(StartTimedOut(cluster, spent=spent))
+        seen.why = late
 
 
 def _spent(work: WorkView) -> int:
@@ -175,9 +192,22 @@ def _spent(work: WorkView) -> int:
     return status.retry_count if status is not None else 0
 
 
-def _late(work: WorkView, *, now: datetime.datetime, limit: int) -> bool:
+def _late(work: WorkView, *, now: datetime.datetime, patience: Patience) -> Decision | None:
     """Only how long it has existed by the API server's stamp: nothing unsafe follows from a wrong wall clock here."""
-    return waited(work, now=now) >= limit
+    if work.started or waited(work, now=now) < patience.start:
+        return None
+    text = f"{work.cluster}: no pod of it has run within {patience.start} s"
+    return Decision(outcome=Outcome.WAITING, reason="StartTimedOut", message=text)
+
+
+def _stuck(seen: Look, work: WorkView, *, case: Case, patience: Patience) -> Decision | None:
+    """The gang has not started, and its member has said for long enough why it may never."""
+    trouble, limit = work.trouble, patience.with_trouble(seen.run.record, cluster=work.cluster)
+    if trouble is None or case.troubled.get(work.cluster, 0.0) < limit:
+        return None
+    reason, message = trouble
+    text = f"{work.cluster}: {shortened(message)}; withdrawn after {limit:.0f} s of it"
+    return Decision(outcome=Outcome.WAITING, reason=reason, message=text)
 
 
 def waited(work: WorkView, *, now: datetime.datetime) -> float:

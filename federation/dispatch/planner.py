@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from apis.runs import BindingRun, Failover, PartState
 from federation.dispatch.items import Act, Carry, Decide, Discard, Governed, Item, Plan, Release, Relied, Shrink, Sweep, Terms
-from federation.dispatch.observing import Look, look, start_timeout_of
+from federation.dispatch.observing import Look, Patience, look, start_timeout_of
 from federation.dispatch.placing import Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Rules, Snapshot
 from policies import durations, queueing
@@ -80,7 +80,7 @@ class _Round:
         late = start_timeout_of(
             setting("start-timeout", job=job, policy=policy, namespace=case.settings), default=self._rules.start_timeout
         )
-        seen = look(case, members=self._members, now=self._now, start_timeout=late)
+        seen = look(case, members=self._members, now=self._now, patience=Patience(late, self._rules.trouble_timeout))
         self._sweep(case, works=seen.sweeps)
         self._shrink(case, seen)
         candidate = _Waiting(case, job, policy, seen)
@@ -128,7 +128,7 @@ class _Round:
         """Write what was seen, without a choice."""
         seen, case = candidate.seen, candidate.case
         if seen.changed:
-            self._items.append(self._decide(candidate, act=_act(seen), seen=seen))
+            self._items.append(self._decide(candidate, act=_act(seen), seen=seen, decision=seen.why))
         elif seen.effects and case.binding is not None:
             relied = Relied(case.binding.uid, case.binding.version)
             terms = self._terms(candidate)

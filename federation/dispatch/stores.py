@@ -64,6 +64,8 @@ class Stores:
         self._works_of: dict[Key, dict[Key, WorkView]] = {}
         self._closed: dict[tuple[str, str], _Closed] = {}
         self._refused_works: set[str] = set()
+        self._troubled: dict[str, float] = {}
+        """Boot seconds at which a Work, by UID, was first seen to say why its containers cannot start."""
         self._penalties: dict[str, tuple[float, float]] = {}
 
     @property
@@ -110,6 +112,7 @@ class Stores:
         if change.new is None:
             works.pop(change.key, None)
             self._refused_works.discard(view.uid)
+            self._troubled.pop(view.uid, None)
             self.ledger.lost_work(view)
             if not works:
                 del self._works_of[key]
@@ -117,6 +120,10 @@ class Stores:
             works[change.key] = view
             self.ledger.saw_work(view)
             self._note_refusal(view, now=now)
+            if view.trouble is None:
+                self._troubled.pop(view.uid, None)
+            else:
+                self._troubled.setdefault(view.uid, now)
         return key
 
     def _note_refusal(self, work: WorkView, *, now: float) -> None:
@@ -172,11 +179,13 @@ class Stores:
             orphaned = now - self.orphaned.setdefault(binding.uid, now)
         uid, order = self.orders.get(key, ("", None))
         namespace = self.namespaces.get(None, key[0])
+        works = tuple(work for _, work in sorted(self._works_of.get(key, {}).items()))
         return Case(
             key=key,
             job=job,
             binding=binding,
-            works=tuple(work for _, work in sorted(self._works_of.get(key, {}).items())),
+            works=works,
+            troubled={work.cluster: now - self._troubled[work.uid] for work in works if work.uid in self._troubled},
             order=order if job is not None and job.uid == uid else None,
             settings=namespace.settings if namespace is not None else {},
             orphaned=orphaned,

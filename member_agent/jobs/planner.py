@@ -19,6 +19,7 @@ from member_agent.checks import impossible
 from member_agent.jobs.lifecycle import ENDS, JOB, JobEvent, JobPhase
 from member_agent.views import GroupView, JobCondition, JobState, JobStatus, JobView, PodView, QueueView, TaskCount
 from policies.shapes import Gang
+from policies.troubles import TROUBLES, same
 
 
 class Urgency(enum.IntEnum):
@@ -261,6 +262,9 @@ def _explain(snapshot: Snapshot, status: JobStatus, *, now: datetime.datetime) -
     ignored = [name for name in job.demands if name.endswith("policies")]
     if ignored and phase not in ENDS:
         message = "; ".join(filter(None, [message, f"not acted on by this agent yet: {', '.join(ignored)}"]))
+    before = job.status.state
+    if phase is JobPhase.PENDING and reason in TROUBLES and before.phase == phase and same(reason, before.reason):
+        reason, message = before.reason, before.message  # kubelets alternate between words for the same: once is enough
     state = msgspec.structs.replace(status.state, reason=reason, message=message)
     duration = status.running_duration
     if phase in ENDS and not duration and job.created:
@@ -273,6 +277,10 @@ def _why_pending(snapshot: Snapshot) -> tuple[str, str]:
     job, group = snapshot.job, snapshot.group
     if snapshot.queue is None and job.record is None:
         return "QueueMissing", f"spec.queue: queue {job.queue} does not exist"
+    stuck = sorted((pod.name, pod.trouble) for pod in snapshot.pods if pod.trouble is not None and not pod.deleting)
+    if stuck:
+        name, (reason, text) = stuck[0]
+        return reason, f"{len(stuck)} of {len(snapshot.pods)} pods cannot start; {name}: {text or reason}"
     for each in group.status.conditions if group is not None else ():
         if each.type == "Unschedulable" and each.status == "True":
             return each.reason, each.message
