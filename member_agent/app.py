@@ -157,6 +157,7 @@ async def lead(
         runs=running.may_run,
     )
     jobs.subscribe(ledger.job_changed)
+    groups.subscribe(ledger.group_changed)
     pods.subscribe(ledger.pod_changed)
     work_controller = WorkController(
         hub=hub,
@@ -174,7 +175,14 @@ async def lead(
         hub=hub,
         local=local,
         stores=ReportStores(
-            works=works, jobs=jobs, pods=pods, nodes=nodes, queues=queues, priorities=priorities, capacities=capacities
+            works=works,
+            jobs=jobs,
+            groups=groups,
+            pods=pods,
+            nodes=nodes,
+            queues=queues,
+            priorities=priorities,
+            capacities=capacities,
         ),
         inventory=inventory,
         ledger=ledger,

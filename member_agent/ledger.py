@@ -1,7 +1,8 @@
 """What this member has accepted and not bound yet, and up to which Work its word counts (protocol.md 3).
 
 A promise is the part of an accepted gang that no pod holds yet; its room is taken from a shadow of the inventory, so that a
-second run is not accepted into the same room and the hub is told the truth. The shadow is kept by deltas and built anew only
+second run is not accepted into the same room and the hub is told the truth. So is the room of a local gang that was let in
+(Inqueue) and has no pod on a node yet: it is about to be bound. The shadow is kept by deltas and built anew only
 when nodes change, or when a pod was bound elsewhere than its promise stood and left a node overdrawn.
 Invariant: `through` never passes a Work that is neither accepted nor refused.
 """
@@ -16,11 +17,14 @@ from apis.vectors import ResourceVector, total
 from machinery.informer import Change
 from member_agent.inventory import Held, Inventory
 from member_agent.room import Room, Shortage, Spot
-from member_agent.views import JobView, PodView, WorkView
+from member_agent.views import GroupView, JobView, PodView, WorkView
 from policies.shapes import Gang, PodShape
 
 ENDS = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 """Phases of a Job that needs no more room."""
+
+INQUEUE = "Inqueue"
+"""Phase of a PodGroup that is let in."""
 
 
 @dataclass(slots=True)
@@ -44,8 +48,14 @@ class Ledger:
         self._promises: dict[str, Promise] = {}
         self._work_of: dict[str, str] = {}
         self._settled: dict[str, dict[str, str]] = {}
-        """Pods that hold a node or have ended: Job UID, pod UID, task. By task and not by shape: the API server adds
-        tolerations to pods, so that a pod never has quite the shape of its template."""
+        """Pods of Jobs that hold a node or have ended: Job UID, pod UID, task. By task and not by shape: the API server adds
+        tolerations to pods, so that a pod never has quite the shape of its template. Pods may be seen before their Job."""
+        self._local: dict[str, Gang] = {}
+        """Gangs of local Jobs that have not ended, by UID of the Job."""
+        self._inqueue: set[str] = set()
+        """UIDs of Jobs whose local PodGroup is let in."""
+        self._claims: dict[str, list[Spot]] = {}
+        """Local gangs that are let in and hold nothing yet; without spots while their minimum fits nowhere."""
         self._shadow: Room | None = None
         self._built_on: Room | None = None
         self._undecided: dict[str, str] = {}
@@ -101,16 +111,21 @@ class Ledger:
     def shadow(self) -> Room:
         """Free room with every promise taken from it; copy it before taking more."""
         shadow = self._shadow
-        if not self._current(shadow) or shadow is None or bool((shadow.free < 0).any() and self._promises):
+        overdrawn = shadow is not None and bool((shadow.free < 0).any() and (self._promises or self._claims))
+        if not self._current(shadow) or shadow is None or overdrawn:
             shadow = self._build()
+        self._fill_claims(shadow)
         return shadow
 
     # --- what informers say ------------------------------------------------------------------------------------------
 
     def job_changed(self, change: Change[JobView]) -> None:
-        """A hub-run Job was made, ended or went."""
+        """A Job was made, ended or went."""
         job = change.new or change.old
-        if job is None or not job.managed:
+        if job is None:
+            return
+        if not job.managed:
+            self._local_changed(change, job)
             return
         if change.new is None or job.deleting or job.phase in ENDS:
             self.release(job.work_uid)
@@ -127,29 +142,64 @@ class Ledger:
         promise.job, promise.gang = job.uid, job.gang
         self._refresh(job.uid)
 
+    def _local_changed(self, change: Change[JobView], job: JobView) -> None:
+        alive = change.new is not None and not job.deleting and job.phase not in ENDS and job.gang is not None
+        if change.new is None:
+            self._settled.pop(job.uid, None)
+        if not alive or job.gang is None:
+            self._local.pop(job.uid, None)
+        elif self._local.get(job.uid) != job.gang:
+            self._local.pop(job.uid, None)
+            self._claim(job.uid)
+            self._local[job.uid] = job.gang
+        self._claim(job.uid)
+
+    def group_changed(self, change: Change[GroupView]) -> None:
+        """A local gang was let in, bound or went; those that the hub admitted are promises."""
+        group = change.new or change.old
+        if group is None or group.admitted:
+            return
+        if change.new is not None and not group.deleting and group.phase == INQUEUE:
+            self._inqueue.add(group.owner)
+        else:
+            self._inqueue.discard(group.owner)
+        self._claim(group.owner)
+
     def pod_changed(self, change: Change[PodView]) -> None:
-        """A pod of a hub-run Job ended (it needs no room and no promise) or went."""
+        """A pod of a Job ended (it needs no room and no promise) or went."""
         pod = change.new or change.old
-        if pod is None or not pod.run or not pod.owner:
+        if pod is None or not pod.task or not pod.owner:
             return
         if change.new is not None and pod.ended:
-            self._settled.setdefault(pod.owner, {})[pod.uid] = pod.task
-            self._refresh(pod.owner)
-        elif change.new is None and self._settled.get(pod.owner, {}).pop(pod.uid, None) is not None:
-            self._refresh(pod.owner)
+            self._settle(pod.uid, owner=pod.owner, task=pod.task)
+        elif change.new is None:
+            self._unsettle(pod.uid, owner=pod.owner)
 
     def took(self, uid: str, held: Held) -> None:
         """A pod was bound: what was promised to it is now held."""
         self._mirror(held, 1)
-        if held.owner in self._work_of:
-            self._settled.setdefault(held.owner, {})[uid] = held.task
-            self._refresh(held.owner, row=self._inventory.row_of(held.node))
+        if held.task and held.owner:
+            self._settle(uid, owner=held.owner, task=held.task, row=self._inventory.row_of(held.node))
 
     def gave_back(self, uid: str, held: Held) -> None:
         """A pod ended or went; `pod_changed` says which."""
         self._mirror(held, -1)
-        if held.owner in self._work_of and self._settled.get(held.owner, {}).pop(uid, None) is not None:
-            self._refresh(held.owner)
+        if held.task and held.owner:
+            self._unsettle(uid, owner=held.owner)
+
+    def _settle(self, uid: str, *, owner: str, task: str, row: int | None = None) -> None:
+        self._settled.setdefault(owner, {})[uid] = task
+        self._refresh(owner, row=row)
+        self._claim(owner)
+
+    def _unsettle(self, uid: str, *, owner: str) -> None:
+        pods = self._settled.get(owner, {})
+        if pods.pop(uid, None) is None:
+            return
+        if not pods:
+            del self._settled[owner]
+        self._refresh(owner)
+        self._claim(owner)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -203,6 +253,26 @@ class Ledger:
         for shape, count in (+missing).items():
             promise.spots += shadow.place_some(shape, count)
 
+    def _claim(self, job: str) -> None:
+        """Let the claim of a local gang be what is known of it: a gang binds whole, so with its first pod it claims nothing."""
+        wanted = job in self._inqueue and job in self._local and not self._settled.get(job)
+        if wanted == (job in self._claims):
+            return
+        self.version += 1
+        if wanted:
+            self._claims[job] = []
+            return
+        spots = self._claims.pop(job)
+        if self._current(self._shadow) and self._shadow is not None:
+            self._shadow.give_back(spots)
+
+    def _fill_claims(self, shadow: Room) -> None:
+        """Take room for the minimum of each claim, whole or not at all: a gang that fits nowhere blocks nobody."""
+        for job in sorted(self._claims):
+            if not self._claims[job]:
+                placed = shadow.place(self._local[job].least())
+                self._claims[job] = [] if isinstance(placed, Shortage) else list(placed)
+
     def _build(self) -> Room:
         room = self._inventory.room
         shadow = self._shadow = room.copy()
@@ -210,4 +280,5 @@ class Ledger:
         for promise in self._promises.values():
             promise.spots = []
             self._fill(promise, shadow)
+        self._claims = {job: [] for job in self._claims}
         return shadow

@@ -20,7 +20,7 @@ from apis.capacity import (
 )
 from apis.vectors import EMPTY, ResourceVector, total
 from member_agent.room import Amounts, Room
-from member_agent.views import OUT_OF_SERVICE, JobView, NodeView, QueueView
+from member_agent.views import OUT_OF_SERVICE, NodeView, QueueView
 
 MAX_ROWS: Final = 2500
 STEPS: Final = 64
@@ -38,6 +38,15 @@ LABELS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """Pods of one gang, hub-run or local, that wait for nodes: what they ask for together, each one `pods` among it."""
+
+    queue: str
+    priority: int
+    demand: ResourceVector
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """Everything a capacity status is made from, as of one instant."""
 
@@ -46,8 +55,8 @@ class Look:
     queues: tuple[QueueView, ...]
     admitted: Mapping[str, ResourceVector]
     """By queue: accepted and not bound."""
-    waiting: tuple[tuple[JobView, int], ...]
-    """Local Jobs that wait, with their priority."""
+    waiting: tuple[Demand, ...]
+    """What is ahead of whoever comes next."""
     orphans: tuple[Orphan, ...]
     through: str
     label_keys: tuple[str, ...] = LABELS
@@ -143,19 +152,15 @@ def _queue_use(queue: QueueView, admitted: Mapping[str, ResourceVector]) -> Queu
     )
 
 
-def _backlog(waiting: Iterable[tuple[JobView, int]]) -> tuple[Backlog, ...]:
+def _backlog(waiting: Iterable[Demand]) -> tuple[Backlog, ...]:
+    """By queue, and in it the highest priority first."""
     demands: dict[tuple[str, int], list[ResourceVector]] = {}
-    pods: dict[tuple[str, int], int] = {}
-    for job, priority in waiting:
-        if job.gang is None:
-            continue
-        key = (job.queue, priority)
-        least = job.gang.least()
-        demands.setdefault(key, []).append(total(shape.requests * count for shape, count in least))
-        pods[key] = pods.get(key, 0) + sum(count for _, count in least)
+    for each in waiting:
+        demands.setdefault((each.queue, each.priority), []).append(each.demand)
+    sums = {key: total(demands[key]) for key in sorted(demands, key=lambda key: (key[0], -key[1]))}
     return tuple(
-        Backlog(queue=queue, priority=priority, demand=dict(total(demands[queue, priority])), pods=pods[queue, priority])
-        for queue, priority in sorted(demands, key=lambda key: (key[0], -key[1]))
+        Backlog(queue=queue, priority=priority, demand=dict(demand), pods=demand.get("pods") // 1000)
+        for (queue, priority), demand in sums.items()
     )
 
 

@@ -28,11 +28,14 @@ from member_agent.inventory import Inventory
 from member_agent.ledger import Ledger
 from member_agent.reporting import capacity, registration
 from member_agent.settings import AgentSettings
-from member_agent.views import JobView, Meta, NodeView, PodView, PriorityView, QueueView, WorkView
+from member_agent.views import GroupView, JobView, Meta, NodeView, PodView, PriorityView, QueueView, WorkView
 
 log = logging.getLogger(__name__)
 
 CAPACITY, CLUSTER = "capacity", "cluster"
+
+PLACED = ("Running", "Completed")
+"""Phases of PodGroups whose minimum has nodes."""
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -80,6 +83,7 @@ class Stores:
 
     works: Informer[WorkView]
     jobs: Informer[JobView]
+    groups: Informer[GroupView]
     pods: Informer[PodView]
     nodes: Informer[NodeView]
     queues: Informer[QueueView]
@@ -124,6 +128,7 @@ class ReportingController:
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
         stores.jobs.subscribe(lambda _: self._wake(CAPACITY))
+        stores.groups.subscribe(self._group_changed)
         stores.works.subscribe(lambda _: self._wake(CAPACITY))
         stores.queues.subscribe(lambda _: self._wake(CAPACITY))
         stores.capacities.subscribe(self._capacity_changed)
@@ -132,7 +137,8 @@ class ReportingController:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._register(), name="registration")
-            for informer in (self._stores.nodes, self._stores.pods, self._stores.jobs, self._stores.queues):
+            stores = self._stores
+            for informer in (stores.nodes, stores.pods, stores.jobs, stores.groups, stores.queues):
                 await informer.wait_synced()
             await self._stores.works.wait_synced()
             self._queue.add(CLUSTER)
@@ -170,6 +176,10 @@ class ReportingController:
         if old is None or new is None or (old.node, old.ended) != (new.node, new.ended):
             self._wake(CAPACITY)
             self._wake(CLUSTER)
+
+    def _group_changed(self, change: Change[GroupView]) -> None:
+        if change.old is None or change.new is None or change.old.phase != change.new.phase:
+            self._wake(CAPACITY)
 
     def _capacity_changed(self, change: Change[CapacityView]) -> None:
         if change.new is not None and (change.old is None or change.old.label_keys != change.new.label_keys):
@@ -299,14 +309,26 @@ class ReportingController:
             amounts[queue] = amounts.get(queue, EMPTY) + vector
         return amounts
 
-    def _waiting(self) -> list[tuple[JobView, int]]:
-        found = []
-        for job in self._stores.jobs.sorted():
-            if job.managed or job.deleting or job.phase not in ("", "Pending"):
-                continue
-            known = self._stores.priorities.get("", job.priority_class) if job.priority_class else None
-            found.append((job, known.value if known else 0))
+    def _waiting(self) -> list[capacity.Demand]:
+        """What hub-run gangs that were accepted miss, and the minimum of local gangs that have not got theirs."""
+        jobs = {job.uid: job for job in self._stores.jobs.values()}
+        found = [
+            capacity.Demand(*self._place_in_line(jobs.get(uid)), demand=missing) for uid, missing in self._ledger.promised()
+        ]
+        placed = {group.owner for group in self._stores.groups.values() if group.phase in PLACED}
+        for job in jobs.values():
+            waits = job.phase in ("", "Pending") and not job.deleting and not job.managed and job.uid not in placed
+            if waits and job.gang is not None:
+                least = total(shape.requests * count for shape, count in job.gang.least())
+                found.append(capacity.Demand(*self._place_in_line(job), demand=least))
         return found
+
+    def _place_in_line(self, job: JobView | None) -> tuple[str, int]:
+        """Queue and priority; those of nobody for a Job that was made a moment ago and is not seen yet."""
+        if job is None:
+            return keys.DEFAULT_QUEUE, 0
+        known = self._stores.priorities.get("", job.priority_class) if job.priority_class else None
+        return job.queue, known.value if known else 0
 
     async def _write_capacity(self, view: CapacityView, status: CapacityStatus) -> None:
         """The status alone, against the version it was decided on: a leader of yesterday cannot overwrite it."""
