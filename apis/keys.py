@@ -69,6 +69,8 @@ TEMPLATE_ID: Final = "volcano.sh/template-uid"
 QUEUE_NAME: Final = "volcano.sh/queue-name"
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 CREATED_BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+FLOW_FINALIZER: Final = f"{GROUP}/jobflow"
+"""Finalizer of the Job of a step: a deleted Job stays until its flow has recorded how it ended."""
 CREATED_BY_FLOW: Final = "volcano.sh/createdByJobFlow"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from controllers.flows.planner import FlowPlan, StepJob
 from controllers.flows.snapshot import FlowStatus, FlowView, creator
 from machinery import errors
 from machinery.port import Port, Preconditions, Propagation
+from machinery.retry import update
 
 CREATIONS_AT_ONCE = 32
 """Jobs of one flow created in parallel: enough to keep a connection pool busy, few enough to leave room for other flows."""
@@ -37,6 +39,8 @@ class FlowApplier:
         """Status first, so that recorded ends precede what depends on them; then Jobs, then removals."""
         if plan.status is not None and not await self._write_status(flow, plan.status):
             return Outcome(stale=True)
+        for name in plan.release:
+            await self.release(name, namespace=flow.namespace)
         refused = await self._create_all(flow, plan.create)
         for name, uid in plan.delete:
             await self._delete(flow, name, uid)
@@ -59,13 +63,20 @@ class FlowApplier:
     async def _create_all(self, flow: FlowView, steps: tuple[StepJob, ...]) -> list[tuple[str, str]]:
         gate = asyncio.Semaphore(CREATIONS_AT_ONCE)
 
-        async def one(step: StepJob) -> tuple[str, str] | None:
+        async def one(step: StepJob) -> tuple[str, str] | errors.ApiError | None:
             async with gate:
-                return await self._create(flow, step)
+                try:
+                    return await self._create(flow, step)
+                except errors.ApiError as error:
+                    return error
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(step)) for step in steps]
-        return [refusal for task in tasks if (refusal := task.result()) is not None]
+        results = [task.result() for task in tasks]
+        for result in results:
+            if isinstance(result, errors.ApiError):
+                raise result  # all others were tried; the runner backs off as the server asked
+        return [result for result in results if isinstance(result, tuple)]
 
     async def _create(self, flow: FlowView, step: StepJob) -> tuple[str, str] | None:
         try:
@@ -77,6 +88,19 @@ class FlowApplier:
         except (errors.Invalid, errors.Forbidden, errors.TooLarge) as error:
             return step.step, error.message
         return None
+
+    async def release(self, name: str, *, namespace: str) -> None:
+        """Take the flow's finalizer off a Job under deletion."""
+
+        def without(job: dict[str, Any]) -> dict[str, Any] | None:
+            held = job["metadata"].get("finalizers") or []
+            if "deletionTimestamp" not in job["metadata"] or keys.FLOW_FINALIZER not in held:
+                return None
+            job["metadata"]["finalizers"] = [each for each in held if each != keys.FLOW_FINALIZER]
+            return job
+
+        with contextlib.suppress(errors.NotFound):
+            await update(self._port, kinds.JOB, name, namespace, without)
 
     async def _delete(self, flow: FlowView, name: str, uid: str) -> None:
         try:
@@ -105,6 +129,7 @@ def job_body(flow: FlowView, step: StepJob, *, template: dict[str, Any]) -> dict
         "metadata": {
             "name": step.job,
             "namespace": flow.namespace,
+            "finalizers": [keys.FLOW_FINALIZER],
             # A label value holds 63 characters; the annotation is what is read, the label serves selectors.
             "labels": {key: value for key, value in marks.items() if len(value) <= 63},
             "annotations": {**kept, **marks},

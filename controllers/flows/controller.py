@@ -38,6 +38,8 @@ class FlowController(Generic[J]):
         """Flows that wait for a template, by the template's key."""
         self._blocked: dict[Key, set[Key]] = {}
         """Flows that wait for a stranger's Job to free its name, by the Job's key."""
+        self._leaving: dict[Key, set[Key]] = {}
+        """Jobs under deletion, by the flow that made them: of a flow that is gone, nobody waits for their end."""
         self._flows.subscribe(self._flow_changed)
         self._templates.subscribe(self._template_changed)
         self._jobs.subscribe(self._job_changed)
@@ -70,11 +72,19 @@ class FlowController(Generic[J]):
             return
         if change.new is None and job.phase in ENDS:
             self._ended.setdefault(job.owner_uid, {})[job.name] = job
-        flow = job.created_by_flow.removeprefix(f"{job.namespace}.")
-        self._queue.add_after((job.namespace, flow), COALESCE)
+        flow = (job.namespace, job.created_by_flow.removeprefix(f"{job.namespace}."))
+        leaving = self._leaving.setdefault(flow, set())
+        if change.new is not None and change.new.deleting:
+            leaving.add(change.key)
+        else:
+            leaving.discard(change.key)
+        if not leaving:
+            del self._leaving[flow]
+        self._queue.add_after(flow, COALESCE)
 
     async def _reconcile(self, key: Key) -> float | None:
         flow = self._flows.get(*key)
+        await self._let_go(key, flow)
         if flow is None:
             return None
         snapshot = self._snapshot(flow)
@@ -83,6 +93,13 @@ class FlowController(Generic[J]):
             self._refused.setdefault(flow.uid, {}).update(outcome.refused)
             self._queue.add(key)
         return None
+
+    async def _let_go(self, key: Key, flow: FlowView | None) -> None:
+        """Release Jobs under deletion whose own flow is gone, also where another flow has its name now."""
+        for namespace, name in sorted(self._leaving.get(key, ())):
+            job = self._jobs.get(namespace, name)
+            if job is not None and job.deleting and (flow is None or job.owner_uid != flow.uid):
+                await self._applier.release(name, namespace=namespace)
 
     def _snapshot(self, flow: FlowView) -> FlowSnapshot:
         jobs: dict[str, J] = {}

@@ -8,7 +8,7 @@ crash between the two repeats nothing.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apis import naming
 from controllers.flows.graph import FlowGraph
@@ -43,15 +43,22 @@ class StepJob:
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """In the order of carrying out: the status (None: unchanged), then Jobs to create, then Jobs to delete by (name, UID)."""
+    """In the order of carrying out: the status (None: unchanged), then Jobs to let go (names of Jobs under deletion whose end,
+    if they had one, is in that status), Jobs to create, and Jobs to delete by (name, UID)."""
 
     status: FlowStatus | None
+    release: tuple[str, ...] = ()
     create: tuple[StepJob, ...] = ()
     delete: tuple[tuple[str, str], ...] = ()
 
 
 def plan(snapshot: FlowSnapshot, *, now: str) -> FlowPlan:
     """Decide about one flow; `now` (RFC 3339) stamps the end of steps whose Job was refused. Same snapshot, same plan."""
+    leaving = tuple(name for name, job in sorted(snapshot.jobs.items()) if job.deleting)
+    return replace(_plan(snapshot, now=now), release=leaving)
+
+
+def _plan(snapshot: FlowSnapshot, *, now: str) -> FlowPlan:
     flow = snapshot.flow
     phase = FlowPhase(flow.status.state.phase or FlowPhase.PENDING)
     if flow.deleting:

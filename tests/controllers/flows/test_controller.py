@@ -205,3 +205,76 @@ def test_a_flow_that_cannot_run_fails_visibly_and_others_go_on(steps: dict[str, 
                 assert await town.phase() == "Failed"
 
     in_town(story)
+
+
+def test_a_job_deleted_while_the_controller_was_away_stays_until_its_end_is_recorded() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a", "b")
+        await town.flow({"a": [], "b": ["a"]})
+        async with town.controller():
+            await town.settle()
+        await town.end("flow-a")
+        await town.port.delete(kinds.JOB, "flow-a", namespace="team")
+        assert await town.jobs() == ["flow-a"], "it waits for its flow"
+        async with town.controller():
+            await town.settle()
+            assert await town.jobs() == ["flow-b"]
+            assert (await town.status())["completedJobs"] == ["flow-a"]
+
+    in_town(story)
+
+
+def test_a_job_that_nobody_ended_leaves_at_once_and_is_made_again() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a")
+        await town.flow({"a": []})
+        async with town.controller():
+            await town.settle()
+            first = orjson.loads(await town.port.get(kinds.JOB, "flow-a", namespace="team"))["metadata"]["uid"]
+            await town.port.delete(kinds.JOB, "flow-a", namespace="team")
+            await town.settle()
+            assert orjson.loads(await town.port.get(kinds.JOB, "flow-a", namespace="team"))["metadata"]["uid"] != first
+
+    in_town(story)
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_jobs_of_a_deleted_flow_do_not_linger(away: bool) -> None:
+    async def story(town: Town) -> None:
+        await town.template("a")
+        await town.flow({"a": []})
+        async with town.controller():
+            await town.settle()
+            if not away:
+                await town.port.delete(kinds.JOB_FLOW, "flow", namespace="team")
+                await town.port.delete(kinds.JOB, "flow-a", namespace="team")  # as the garbage collector does
+                await town.settle()
+        if away:
+            await town.port.delete(kinds.JOB_FLOW, "flow", namespace="team")
+            await town.port.delete(kinds.JOB, "flow-a", namespace="team")
+            async with town.controller():
+                await town.settle()
+        assert await town.jobs() == []
+
+    in_town(story)
+
+
+def test_a_busy_server_delays_one_job_of_a_layer_and_not_the_others() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a", "b", "c")
+        await town.flow({"a": [], "b": [], "c": []})
+        refuse = town.port.create
+        tried: list[str] = []
+
+        async def busy(kind: Any, body: Any, **where: Any) -> bytes:
+            if kind == kinds.JOB and body["metadata"]["name"] == "flow-b" and not tried:
+                tried.append("flow-b")
+                raise errors.Throttled("busy", code=429, retry_after=0.2)
+            return await refuse(kind, body, **where)
+
+        town.port.create = busy  # type: ignore[method-assign]
+        async with town.controller():
+            await town.settle()
+            assert await town.jobs() == ["flow-a", "flow-b", "flow-c"]
+
+    in_town(story)
