@@ -99,6 +99,8 @@ class Applier:
         if item.relied is None or any(isinstance(effect, CreateWork) for effect in item.effects):
             document = await self._job(item.key, uid=item.job_uid)
             job = documents.parse(document)
+            if item.act is Act.PLACE and job["metadata"].get("generation", 0) != item.generation:
+                raise Stale("the Job was edited since it was looked at")
             if item.relied is None or item.run.epoch <= 1:
                 item, problem = self._validated(item, document, job=job)
         binding = self._projections.binding(await self._write_binding(item, job=job))

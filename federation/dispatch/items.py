@@ -72,6 +72,8 @@ class Decide:
     terms: Terms = Terms()
     governed: Governed = Governed()
     queue: str = ""
+    generation: int = 0
+    """Of the Job that was packed: what is placed is what was looked at."""
 
 
 @dataclass(frozen=True, slots=True)

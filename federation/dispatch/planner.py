@@ -153,6 +153,7 @@ class _Round:
             terms=self._terms(candidate),
             governed=Governed() if policy is DEFAULT else Governed(policy.namespace, policy.name, policy.placement),
             queue=queue,
+            generation=candidate.job.generation,
         )
 
     def _terms(self, candidate: _Waiting) -> Terms:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from apis.capacity import (
@@ -23,8 +24,14 @@ from member_agent.room import Amounts, Room
 from member_agent.views import OUT_OF_SERVICE, NodeView, QueueView
 
 MAX_ROWS: Final = 2500
+MAX_BYTES: Final = 64 << 10
+"""What the rows may take before they are made coarser (protocol.md 4)."""
+HARD_BYTES: Final = 256 << 10
+"""What they may take at their coarsest: beyond it rows with the fewest nodes are left out, and the condition says so."""
 STEPS: Final = 64
 """Free amounts are rounded down to this share of what the node can allocate; coarser until the rows are few enough."""
+CUT: Final = STEPS + 1
+"""Stands for rows that are left out."""
 DIVISIBLE: Final = ("cpu", "memory", "ephemeral-storage")
 """Resources whose free amounts are rounded; others are counted things and exact."""
 LABELS: Final = (
@@ -81,7 +88,7 @@ def status(look: Look, *, generation: int, now: str) -> CapacityStatus:
 
 
 def node_table(look: Look) -> tuple[NodeTable, int]:
-    """Rows of equal nodes, and how coarse they had to be made (steps of 1/64)."""
+    """Rows of equal nodes, and how coarse they had to be made (steps of 1/64; CUT where rows are left out)."""
     rows = [row for row in np.flatnonzero(look.room.layout.usable).tolist() if not _excluded(look, row)]
     resources = tuple(sorted(look.room.layout.columns))
     order = [look.room.layout.columns[name] for name in resources]
@@ -92,11 +99,29 @@ def node_table(look: Look) -> tuple[NodeTable, int]:
     while True:
         rounded = _rounded(free, size, resources, steps=steps)
         unique, counts = _group(class_of, rounded)
-        if len(unique) <= MAX_ROWS or steps == 1:
+        listed = [(int(row[0]), -1, *row[1:].tolist(), int(count)) for row, count in zip(unique, counts, strict=True)]
+        if steps == 1 or (len(listed) <= MAX_ROWS and _bytes(listed) <= MAX_BYTES):
             break
         steps //= 2
-    listed = tuple((int(row[0]), -1, *row[1:].tolist(), int(count)) for row, count in zip(unique, counts, strict=True))
-    return NodeTable(resources, classes, listed), STEPS // steps
+    kept = _within(listed)
+    return NodeTable(resources, classes, tuple(kept)), STEPS // steps if len(kept) == len(listed) else CUT
+
+
+def _bytes(listed: list[tuple[int, ...]]) -> int:
+    return len(msgspec.json.encode(listed))
+
+
+def _within(listed: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The rows that fit into the hard limits, those with most nodes first; in their old order."""
+    if len(listed) <= MAX_ROWS and _bytes(listed) <= HARD_BYTES:
+        return listed
+    left, kept = HARD_BYTES, set()
+    for row in sorted(listed, key=lambda each: (-each[-1], each))[:MAX_ROWS]:
+        left -= _bytes([row])
+        if left < 0:
+            break
+        kept.add(row)
+    return [row for row in listed if row in kept]
 
 
 def _excluded(look: Look, row: int) -> bool:
@@ -169,7 +194,10 @@ def _conditions(look: Look, *, truncated: int, now: str) -> Iterable[CapacityCon
         names = ", ".join(f"{each.namespace}/{each.name}" for each in look.orphans[:5])
         message = f"{len(look.orphans)} Jobs run here without a Work: {names}; they are kept running"
         yield CapacityCondition("Orphans", "True", reason="WorkMissing", message=message, last_transition_time=now)
-    if truncated > 1:
+    if truncated == CUT:
+        message = "nodes of the rarest kinds are left out to keep the profile small; what fits on them alone is not offered"
+        yield CapacityCondition("ProfileTruncated", "True", reason="RowsLeftOut", message=message, last_transition_time=now)
+    elif truncated > 1:
         message = f"free amounts are rounded down to 1/{STEPS // truncated} to keep the profile small"
         yield CapacityCondition("ProfileTruncated", "True", reason="TooManyRows", message=message, last_transition_time=now)
 
