@@ -1,6 +1,7 @@
 """Our programs on a booted federation: as OS processes, each with an identity of its own, to be killed and started again.
 
-Identities are administrators for now; their names tell in audit logs who wrote.
+Identities are administrators for now, agents and fencers also members of the agents' group, so that admission holds them; their
+names tell in audit logs who wrote.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from pathlib import Path
 
 from e2e.controlplane.fleet import Federation
 from e2e.controlplane.process import Record
+from federation.clusters import guard
 
 ADMINISTRATORS = ("system:masters",)
+AGENTS = (*ADMINISTRATORS, guard.AGENTS)
 HUB = "federation-hub"
 HUB_SETTINGS = "silence: 25\nrecovery: 1\n"
 """A member is given up after two lost renewals instead of four, so that a story about it takes half the time."""
@@ -47,7 +50,7 @@ def member_command(
 ) -> list[str]:
     """`process` is "run" (the agent) or "fencer"."""
     name = agent_name(member) if process == "run" else fencer_name(member)
-    hub = hub_kubeconfig or federation.hub.kubeconfig_for(name, groups=ADMINISTRATORS)
+    hub = hub_kubeconfig or federation.hub.kubeconfig_for(name, groups=AGENTS)
     local = kubeconfig or federation.members[member].kubeconfig_for(name, groups=ADMINISTRATORS)
     where = ["--cluster", member, "--hub-kubeconfig", str(hub), "--kubeconfig", str(local)]
     return [executable("member-agent"), process, *where]

@@ -176,3 +176,23 @@ async def test_a_deleted_job_vanishes_from_its_member_and_a_suspended_one_comes_
     await wait_for(hub_port, kinds.WORK, work, namespace=where, until=lambda doc: doc is None)
     binding = naming.binding_name("long")
     await wait_for(hub_port, kinds.RESOURCE_BINDING, binding, namespace=namespace, until=lambda doc: doc is None)
+
+
+async def test_an_agent_may_renew_its_lease_but_not_raise_its_fence_number(running: Federation) -> None:
+    identity = running.hub.kubeconfig_for(programs.fencer_name("east"), groups=programs.AGENTS)
+    port = await KubePort.from_kubeconfig(str(identity))
+    where = {"namespace": keys.execution_namespace("east")}
+    try:
+        for raised, allowed in ((0, True), (1, False)):
+            lease = orjson.loads(await port.get(kinds.LEASE, keys.MEMBER_LEASE, **where))
+            lease["spec"]["leaseTransitions"] += raised
+            try:
+                await port.replace(kinds.LEASE, keys.MEMBER_LEASE, lease, **where)
+                assert allowed
+            except errors.Conflict:
+                assert allowed, "somebody renewed in between"
+            except (errors.Forbidden, errors.Invalid) as refusal:
+                assert not allowed
+                assert "leaseTransitions" in refusal.message
+    finally:
+        await port.close()
