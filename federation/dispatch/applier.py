@@ -58,7 +58,8 @@ class Stale(Exception):
 
 
 class Applier:
-    """Commits items. Remembers creates whose outcome is unknown, because after one an absent Work proves nothing."""
+    """Commits items. Remembers creates whose outcome is unknown, because after one an absent Work proves nothing, not even when
+    a later create of the same Work was answered: only a raised fence number settles it."""
 
     def __init__(self, port: Port, *, projections: Projections, validate: Validate) -> None:
         self._port = port
@@ -92,6 +93,8 @@ class Applier:
     async def _decide(self, item: Decide) -> Result:
         for cluster in item.proofs:
             await self._prove_absent(item.key, cluster=cluster, job_uid=item.job_uid, epoch=_proof_epoch(item))
+        if item.act is Act.PLACE:
+            await self._settle_earlier(item)
         if item.queue:
             await self._prove_no_queue(item.queue)
         job: Tree | None = None
@@ -190,7 +193,6 @@ class Applier:
                 kinds.WORK, documents.work(record, cluster=cluster, job=job), namespace=namespace
             )
         except AlreadyExists:
-            self._uncertain.discard(mark)
             return await self._existing(key, cluster=cluster, record_of=(record.job, record.epoch))
         except (Invalid, TooLarge):
             raise
@@ -198,7 +200,7 @@ class Applier:
             if error.outcome_unknown:
                 self._uncertain.add(mark)
             raise
-        self._uncertain.discard(mark)
+        # A success settles nothing: the create that was not answered may arrive still, when this Work is gone.
         return [self._projections.work(document)]
 
     async def _existing(self, key: Key, *, cluster: str, record_of: tuple[str, int]) -> list[WorkView]:
@@ -344,6 +346,12 @@ class Applier:
         if await self._present(key, cluster=cluster, job_uid=job_uid, epoch=epoch):
             raise Stale(f"the Work at {cluster} arrived late")
         self._uncertain.discard(mark)
+
+    async def _settle_earlier(self, item: Decide) -> None:
+        """Before a grant: no create of an earlier epoch may still be on its way, however that epoch came to its end."""
+        for job, epoch, cluster in sorted(self._uncertain):
+            if job == item.job_uid and epoch < item.run.epoch:
+                await self._prove_absent(item.key, cluster=cluster, job_uid=job, epoch=epoch)
 
     async def _present(self, key: Key, *, cluster: str, job_uid: str, epoch: int) -> bool:
         try:
