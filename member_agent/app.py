@@ -193,7 +193,7 @@ async def lead(
     )
     job_controller = JobController(
         port=local,
-        stores=JobStores(jobs=jobs, groups=groups, pods=pods, queues=queues),
+        stores=JobStores(jobs=jobs, groups=groups, pods=pods, queues=queues, works=works),
         clock=clock,
         settings=settings.jobs,
     )

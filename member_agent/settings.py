@@ -23,6 +23,9 @@ class ProtocolTimes(_Settings):
         default=10.0, gt=0, description="Tr: the fencer renews the member Lease; a tenth of a minute costs little"
     )
     request: float = Field(default=3.0, gt=0, description="tau: a request that takes longer counts as failed")
+    answer: float = Field(
+        default=10.0, gt=0, description="the port gives up a request without answer after so long; it may still take effect"
+    )
     fence_after: float = Field(default=600.0, gt=0, description="how long a member may be away before Fence acts")
     handover: float = Field(
         default=30.0, gt=0, description="D: a fencer takes over when the renewal counter stood still so long"
@@ -54,9 +57,15 @@ class ProtocolTimes(_Settings):
         """A5: how long a new local leader confirms nothing."""
         return self.lease_duration + self.request
 
+    @property
+    def unanswered(self) -> float:
+        """How long a request whose outcome is unknown may still take effect, counted from when it was given up."""
+        return self.answer + self.request
+
     def scaled(self, factor: float) -> ProtocolTimes:
-        """All times multiplied by `factor`, the clock rate as it is; for tests."""
-        times = {name: value if name == "clock_rate" else value * factor for name, value in self.model_dump().items()}
+        """All times multiplied by `factor`, the clock rate and the port's time-out as they are; for tests."""
+        kept = ("clock_rate", "answer")
+        times = {name: value if name in kept else value * factor for name, value in self.model_dump().items()}
         return ProtocolTimes(**times)
 
 

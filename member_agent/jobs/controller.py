@@ -16,7 +16,7 @@ from member_agent.jobs.applier import JobApplier
 from member_agent.jobs.lifecycle import ENDS
 from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan
 from member_agent.settings import JobSettings
-from member_agent.views import GroupView, JobView, PodView, QueueView
+from member_agent.views import GroupView, JobView, PodView, QueueView, WorkView
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Stores:
     groups: Informer[GroupView]
     pods: Informer[PodView]
     queues: Informer[QueueView]
+    works: Informer[WorkView]
 
 
 class PodIndex:
@@ -73,9 +74,10 @@ class JobController:
         stores.pods.subscribe(self._pod_changed)
         stores.queues.subscribe(self._queue_changed)
         self._names: dict[str, Key] = {}
+        stores.works.subscribe(self._work_changed)
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
-        """Until cancelled."""
+        """Until cancelled. Works are not waited for: local Jobs run without the hub."""
         for informer in (self._stores.jobs, self._stores.groups, self._stores.pods, self._stores.queues):
             await informer.wait_synced()
         await run_workers(self._queue, self._reconcile, workers=self._settings.workers, name="jobs", metrics=metrics)
@@ -119,6 +121,15 @@ class JobController:
             if job.queue == change.key[1] and job.phase not in ENDS:
                 self._wake((job.namespace, job.name))
 
+    def _work_changed(self, change: Change[WorkView]) -> None:
+        """A Job that waits for its Work is looked at when that comes; what else becomes of Works is not our affair."""
+        work = change.new
+        job = (
+            self._stores.jobs.get(work.target.namespace, work.target.name) if work is not None and change.old is None else None
+        )
+        if job is not None and job.managed:
+            self._wake((job.namespace, job.name))
+
     # --- reconciling -------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -144,7 +155,13 @@ class JobController:
             pods=self._pods.of(job.uid),
             queue=self._stores.queues.get("", job.queue),
             made=frozenset(made),
+            granted=not job.managed or self._granted(job),
         )
+
+    def _granted(self, job: JobView) -> bool:
+        """The Work that this Job was made from is there and is not being withdrawn."""
+        work = self._stores.works.get(*job.work)
+        return work is not None and work.uid == job.work_uid and not work.deleting
 
     def _group(self, job: JobView) -> GroupView | None:
         group = self._stores.groups.get(job.namespace, naming.pod_group_name(job.name, uid=job.uid))

@@ -35,13 +35,25 @@ class Urgency(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One Job and what there is of it. `made` are names of pods created and not seen yet."""
+    """One Job and what there is of it. `made` are names of pods created and not seen yet.
+
+    `granted` is false for a hub-run Job whose Work is not there or is being withdrawn.
+    """
 
     job: JobView
     group: GroupView | None
     pods: tuple[PodView, ...]
     queue: QueueView | None
     made: frozenset[str] = frozenset()
+    granted: bool = True
+
+    @property
+    def may_start(self) -> bool:
+        """No first pod without a grant: a late creation of the Job may land after its Work was confirmed gone.
+
+        A Job that has or had pods goes on: a missing Work is an anomaly and never an order (protocol.md 2, A3).
+        """
+        return self.granted or bool(self.pods or self.made) or self.job.phase not in ("", JobPhase.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,7 @@ def plan(snapshot: Snapshot, *, now: datetime.datetime, stamp: str) -> Plan:
     return Plan(
         create_group=group is None and (snapshot.queue is not None or job.record is not None),
         update_group=group is not None and _group_differs(job, group),
-        create=tuple(_missing(snapshot)) if group is not None and may_make_pods(job, group) else (),
+        create=tuple(_missing(snapshot)) if group is not None and snapshot.may_start and may_make_pods(job, group) else (),
         delete=delete,
         status=written,
         urgency=urgency,
@@ -277,6 +289,8 @@ def _why_pending(snapshot: Snapshot) -> tuple[str, str]:
     job, group = snapshot.job, snapshot.group
     if snapshot.queue is None and job.record is None:
         return "QueueMissing", f"spec.queue: queue {job.queue} does not exist"
+    if not snapshot.may_start:
+        return "WorkMissing", f"no pod is made: Work {job.work[0]}/{job.work[1]} is not there or is being withdrawn"
     stuck = sorted((pod.name, pod.trouble) for pod in snapshot.pods if pod.trouble is not None and not pod.deleting)
     if stuck:
         name, (reason, text) = stuck[0]

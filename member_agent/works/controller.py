@@ -71,6 +71,8 @@ class Memory:
     """What this process knows of one Work beyond its informers; all of it can be found out again."""
 
     job_uid: str = ""
+    unsure_until: float = 0.0
+    """Until then a creation of the Job that got no answer may still take effect."""
     listed: tuple[PodView, ...] | None = None
     stopped: set[str] = field(default_factory=set)
     manifest: tuple[str, bytes] | None = None
@@ -103,6 +105,7 @@ class WorkController:
         self._cluster_uid = cluster_uid
         self._settings = settings
         self._quiet_until = clock.boot() + times.quiet
+        self._unanswered = times.unanswered
         self._applier = WorkApplier(hub=hub, local=local)
         self._lease = LeaseReader(hub, cluster=cluster)
         self._pace = Pace(clock, per_second=settings.writes_per_second)
@@ -290,7 +293,7 @@ class WorkController:
             traces=traces,
             to_stop=to_stop,
             left=self._remains.left(owner, traces=traces, now=now) if owner else Left(),
-            quiet=max(self._quiet_until - now, 0.0),
+            quiet=max(self._quiet_until - now, memory.unsure_until - now, 0.0),
         )
 
     def _there(self, owner: str, memory: Memory) -> dict[str, PodView]:
@@ -385,6 +388,10 @@ class WorkController:
         except tuple(REFUSED) as error:
             self._ledger.release(work.uid)
             await self._refuse(snapshot, memory, planner.Refuse(REFUSED[type(error)], error.message))
+        except errors.ApiError as error:
+            if error.outcome_unknown:
+                memory.unsure_until = self._clock.boot() + self._unanswered
+            raise
         memory.manifest = None
 
     async def _refuse(self, snapshot: Snapshot, memory: Memory, refusal: planner.Refuse) -> None:
