@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 from hypothesis import settings
 
@@ -11,5 +12,7 @@ from hypothesis import settings
 asyncio.set_event_loop(None)
 
 # A loaded machine is slow, not wrong: examples have no deadline of their own, pytest-timeout watches over the whole test.
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+# The same examples every time: a law that fails here fails everywhere, and `make long` draws new ones.
+settings.register_profile("house", deadline=None, derandomize=True, database=None)
+settings.register_profile("long", deadline=None, max_examples=2000)
+settings.load_profile("long" if os.environ.get("VF_LONG") else "house")
