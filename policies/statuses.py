@@ -60,6 +60,14 @@ class JobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         """A pod runs or has ended, or the phase went past Pending."""
         return self.state.phase not in NOT_STARTED or bool(self.running or self.succeeded or self.failed)
 
+    @property
+    def gathered(self) -> bool:
+        """The gang's minimum has run: what a start time-out waits for. One pod of a gang is no start."""
+        if self.state.phase not in NOT_STARTED or self.retry_count:
+            return True
+        ran = self.running + self.succeeded + self.failed
+        return bool(ran) and ran >= self.min_available > 0
+
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _decoder = msgspec.json.Decoder(JobStatus)

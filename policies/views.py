@@ -196,6 +196,8 @@ class WorkView:
     """Phase of the member's Job, "" when unknown."""
     started: bool = False
     """A pod of the run has run, or its phase went past Pending."""
+    gathered: bool = False
+    """The gang's minimum has run."""
     encoded: bytes | None = None
     """The member's status, as bytes."""
 
@@ -419,6 +421,7 @@ class Projections:
             locally_deleted=gone is not None and gone.status == "True",
             phase=sys.intern(status.state.phase) if status is not None else "",
             started=status is not None and status.started,
+            gathered=status is not None and status.gathered,
             encoded=statuses.encode(status) if status is not None else None,
         )
 

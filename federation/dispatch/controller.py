@@ -11,7 +11,6 @@ from typing import Any, Final
 from apis import kinds, naming
 from federation.dispatch.applier import AT_ONCE, Applier, Result, Validate
 from federation.dispatch.items import Act, Decide, Item
-from federation.dispatch.observing import waited
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
 from federation.dispatch.stores import Stores
@@ -213,7 +212,7 @@ class DispatchController:
         self._dirty -= set(keys)
         try:
             snapshot = self._stores.snapshot(keys, now=self._clock.boot())
-            made = plan(snapshot, now=self._clock.now(), rules=self._rules)
+            made = plan(snapshot, rules=self._rules)
             results = await self._commit(made.items)
         except BaseException:
             self._dirty |= set(keys)
@@ -308,9 +307,9 @@ class DispatchController:
                 self._later.add_after(case.key, max(self._rules.orphan_grace - case.orphaned, AT_ONCE))
             return
         for work in case.works:
-            if not work.deleting and (not work.started or work.cluster in case.troubled):
+            if not work.deleting and (not work.gathered or work.cluster in case.troubled):
                 # A user's shorter time-out is honoured within this step; a longer one costs a few idle looks.
-                left = self._rules.start_timeout - waited(work, now=self._clock.now())
+                left = self._rules.start_timeout - case.waited.get(work.cluster, 0.0)
                 if work.cluster in case.troubled:
                     left = min(left, self._rules.trouble_timeout - case.troubled[work.cluster])
                 self._later.add_after(case.key, min(max(left, RETRY), 30.0))

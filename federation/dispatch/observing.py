@@ -6,7 +6,6 @@ is then written once.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -68,18 +67,24 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds a run may take to start: at all, and once its member says why containers cannot. The second doubles with every
-    start of the Job that timed out in that cluster, so that a Job that can start nowhere is moved less and less often."""
+    """Seconds a run may take to start: at all, and once its member says why containers cannot. Both double with every start of
+    the Job that timed out in that cluster, so that a Job that can start nowhere is moved less and less often."""
 
     start: int
     trouble: int
 
+    def with_start(self, record: BindingRun, *, cluster: str) -> float:
+        """Seconds from the first sight of its Work."""
+        return self.start * 2.0 ** min(record.start_timeouts.get(cluster, 0), 16)
+
     def with_trouble(self, record: BindingRun, *, cluster: str) -> float:
         """Seconds from the first word of trouble."""
-        return min(self.start, self.trouble * 2.0 ** min(record.start_timeouts.get(cluster, 0), 16))
+        return min(
+            self.with_start(record, cluster=cluster), self.trouble * 2.0 ** min(record.start_timeouts.get(cluster, 0), 16)
+        )
 
 
-def look(case: Case, *, members: Mapping[str, Member], now: datetime.datetime, patience: Patience) -> Look:
+def look(case: Case, *, members: Mapping[str, Member], patience: Patience) -> Look:
     """Look at a live Job and its binding, if it has one. The Job must exist, and the binding must be its own."""
     job, binding = case.job, case.binding
     if job is None:
@@ -93,7 +98,7 @@ def look(case: Case, *, members: Mapping[str, Member], now: datetime.datetime, p
         seen.idle = True
         return seen
     for cluster in sorted(record.parts):
-        _look_at_part(seen, cluster, case=case, member=members.get(cluster), now=now, patience=patience)
+        _look_at_part(seen, cluster, case=case, member=members.get(cluster), patience=patience)
     _look_at_holds(seen, case)
     parts = seen.run.record.parts
     # What was to be created and is to be stopped after all is not created.
@@ -136,9 +141,7 @@ def _strangers(case: Case, record: BindingRun) -> list[WorkView]:
     return found
 
 
-def _look_at_part(
-    seen: Look, cluster: str, *, case: Case, member: Member | None, now: datetime.datetime, patience: Patience
-) -> None:
+def _look_at_part(seen: Look, cluster: str, *, case: Case, member: Member | None, patience: Patience) -> None:
     part = seen.run.record.parts[cluster]
     work = work_of(case, cluster)
     if part.state is PartState.GONE:
@@ -151,7 +154,7 @@ def _look_at_part(
         if not work.deleting:
             seen.effects.append(DeleteWork(cluster))
     else:
-        why = _late(work, now=now, patience=patience) or _stuck(seen, work, case=case, patience=patience)
+        why = _late(seen, work, case=case, patience=patience) or _stuck(seen, work, case=case, patience=patience)
         _granted(seen, part, work=work, member=member, late=why)
 
 
@@ -192,11 +195,13 @@ def _spent(work: WorkView) -> int:
     return status.retry_count if status is not None else 0
 
 
-def _late(work: WorkView, *, now: datetime.datetime, patience: Patience) -> Decision | None:
-    """Only how long it has existed by the API server's stamp: nothing unsafe follows from a wrong wall clock here."""
-    if work.started or waited(work, now=now) < patience.start:
+def _late(seen: Look, work: WorkView, *, case: Case, patience: Patience) -> Decision | None:
+    """Counted from this leader's first sight of the Work: a new leader gives it the whole time once more."""
+    limit = patience.with_start(seen.run.record, cluster=work.cluster)
+    if work.gathered or case.waited.get(work.cluster, 0.0) < limit:
         return None
-    text = f"{work.cluster}: no pod of it has run within {patience.start} s"
+    ran = "its minimum has not run" if work.started else "no pod of it has run"
+    text = f"{work.cluster}: {ran} within {limit:.0f} s"
     return Decision(outcome=Outcome.WAITING, reason="StartTimedOut", message=text)
 
 
@@ -208,13 +213,6 @@ def _stuck(seen: Look, work: WorkView, *, case: Case, patience: Patience) -> Dec
     reason, message = trouble
     text = f"{work.cluster}: {shortened(message)}; withdrawn after {limit:.0f} s of it"
     return Decision(outcome=Outcome.WAITING, reason=reason, message=text)
-
-
-def waited(work: WorkView, *, now: datetime.datetime) -> float:
-    """Seconds since the Work was created."""
-    if not work.created:
-        return 0.0
-    return (now - datetime.datetime.fromisoformat(work.created)).total_seconds()
 
 
 def start_timeout_of(text: str, *, default: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,9 +24,9 @@ FENCE_AFTER = 600
 """Seconds; protocol.md 2."""
 
 
-def plan(snapshot: Snapshot, *, now: datetime.datetime, rules: Rules) -> Plan:
+def plan(snapshot: Snapshot, *, rules: Rules) -> Plan:
     """Look at every case, then place what waits in queue order; stops after `rules.commits` items and names the rest."""
-    return _Round(snapshot, now=now, rules=rules).run()
+    return _Round(snapshot, rules=rules).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +38,8 @@ class _Waiting:
 
 
 class _Round:
-    def __init__(self, snapshot: Snapshot, *, now: datetime.datetime, rules: Rules) -> None:
+    def __init__(self, snapshot: Snapshot, *, rules: Rules) -> None:
         self._snapshot = snapshot
-        self._now = now
         self._rules = rules
         self._members: Mapping[str, Member] = {member.cluster.name: member for member in snapshot.members}
         self._used = dict(snapshot.used)
@@ -80,7 +78,7 @@ class _Round:
         late = start_timeout_of(
             setting("start-timeout", job=job, policy=policy, namespace=case.settings), default=self._rules.start_timeout
         )
-        seen = look(case, members=self._members, now=self._now, patience=Patience(late, self._rules.trouble_timeout))
+        seen = look(case, members=self._members, patience=Patience(late, self._rules.trouble_timeout))
         self._sweep(case, works=seen.sweeps)
         self._shrink(case, seen)
         candidate = _Waiting(case, job, policy, seen)

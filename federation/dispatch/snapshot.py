@@ -27,6 +27,7 @@ class Case:
     """One Job by namespace and name, with everything that carries its name or its binding.
 
     `works` are all Works that point to the binding, of whatever epoch or Job UID. `settings` are those of the namespace.
+    `waited`: for how many seconds this leader has known the Work of a cluster, on its boot clock: clocks of walls differ.
     `troubled`: clusters that say why containers of the run cannot start, and for how many seconds they have said it.
     `orphaned` is seconds since the binding was seen without its Job, `told` since a reason for waiting was last written.
     """
@@ -37,6 +38,7 @@ class Case:
     works: tuple[WorkView, ...] = ()
     order: Order | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    waited: Mapping[str, float] = field(default_factory=dict)
     troubled: Mapping[str, float] = field(default_factory=dict)
     orphaned: float = 0.0
     told: float = float("inf")

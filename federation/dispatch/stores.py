@@ -64,6 +64,8 @@ class Stores:
         self._works_of: dict[Key, dict[Key, WorkView]] = {}
         self._closed: dict[tuple[str, str], _Closed] = {}
         self._refused_works: set[str] = set()
+        self._first_seen: dict[str, float] = {}
+        """Boot seconds at which a Work, by UID, was first seen by this leader."""
         self._troubled: dict[str, float] = {}
         """Boot seconds at which a Work, by UID, was first seen to say why its containers cannot start."""
         self._penalties: dict[str, tuple[float, float]] = {}
@@ -113,11 +115,13 @@ class Stores:
             works.pop(change.key, None)
             self._refused_works.discard(view.uid)
             self._troubled.pop(view.uid, None)
+            self._first_seen.pop(view.uid, None)
             self.ledger.lost_work(view)
             if not works:
                 del self._works_of[key]
         else:
             works[change.key] = view
+            self._first_seen.setdefault(view.uid, now)
             self.ledger.saw_work(view)
             self._note_refusal(view, now=now)
             if view.trouble is None:
@@ -185,6 +189,7 @@ class Stores:
             job=job,
             binding=binding,
             works=works,
+            waited={work.cluster: now - self._first_seen.get(work.uid, now) for work in works},
             troubled={work.cluster: now - self._troubled[work.uid] for work in works if work.uid in self._troubled},
             order=order if job is not None and job.uid == uid else None,
             settings=namespace.settings if namespace is not None else {},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -18,7 +17,6 @@ from policies.members import Affinity, PolicyView, PriorityView, QueueView, Sele
 from policies.shapes import Taint
 from tests.policies.build import capacity, cluster, gang, job, nodes, shape
 
-NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 DEFAULTS = HubSettings()
 RULES = Rules(
     filters=DEFAULTS.filters, weights=DEFAULTS.weights, start_timeout=600, explain_every=10.0, orphan_grace=10.0, commits=1000
@@ -48,14 +46,14 @@ def decisions(made: Plan) -> dict[str, Decide]:
 
 
 def test_jobs_of_one_round_share_one_ledger() -> None:
-    made = plan(snapshot(case("a", 4), case("b", 4), members=(member("east", (1, "6")),)), now=NOW, rules=RULES)
+    made = plan(snapshot(case("a", 4), case("b", 4), members=(member("east", (1, "6")),)), rules=RULES)
     acts = {name: item.act for name, item in decisions(made).items()}
     assert acts == {"a": Act.PLACE, "b": Act.WAIT}
 
 
 def test_what_was_promised_is_not_there_any_more() -> None:
     busy = replace(member("east", (1, "6")), promised=(("default", gang(("work", 4, shape()))),))
-    made = plan(snapshot(case("a", 4), members=(busy,)), now=NOW, rules=RULES)
+    made = plan(snapshot(case("a", 4), members=(busy,)), rules=RULES)
     assert decisions(made)["a"].act is Act.WAIT
 
 
@@ -66,14 +64,14 @@ def test_priority_goes_first_then_age_then_name() -> None:
         case("urgent", 4, created="2026-01-03T00:00:00Z", priority_class="high"),
     )
     high = {"high": PriorityView("", "high", "h", "1", value=10)}
-    made = plan(snapshot(*cases, members=(member("east", (2, "4")),), priorities=high), now=NOW, rules=RULES)
+    made = plan(snapshot(*cases, members=(member("east", (2, "4")),), priorities=high), rules=RULES)
     placed = [item.key[1] for item in made.items if isinstance(item, Decide) and item.act is Act.PLACE]
     assert placed == ["urgent", "old"]
 
 
 def test_a_cluster_where_everything_fits_comes_before_a_better_one_where_only_the_minimum_does() -> None:
     wide = Case(("default", "a"), job=job("a", of=gang(("work", 8, shape()), least=4)))
-    made = plan(snapshot(wide, members=(member("large", (40, "1")), member("tight", (1, "7")))), now=NOW, rules=RULES)
+    made = plan(snapshot(wide, members=(member("large", (40, "1")), member("tight", (1, "7")))), rules=RULES)
     assert decisions(made)["a"].clusters == ("large",)
 
 
@@ -90,7 +88,7 @@ def test_every_rule_that_says_no_is_told_with_what_could_change_it() -> None:
         affinities=(Affinity(exclude=("other",)),),
     )
     members = (tainted, away, mute, other, member("full", (1, "1")))
-    made = plan(snapshot(case("a"), members=members, policies=(governed,)), now=NOW, rules=RULES)
+    made = plan(snapshot(case("a"), members=members, policies=(governed,)), rules=RULES)
     decision = decisions(made)["a"].decision
     assert decision is not None
     codes = {each.cluster: each.code for each in decision.clusters}
@@ -106,7 +104,7 @@ def test_every_rule_that_says_no_is_told_with_what_could_change_it() -> None:
 
 def test_a_queue_at_its_capability_waits_and_others_go_on() -> None:
     cases = (case("a", 3, queue="narrow"), case("b", 3, queue="narrow"), case("c", 3))
-    made = plan(snapshot(*cases, members=(member("east", (1, "64")),)), now=NOW, rules=RULES)
+    made = plan(snapshot(*cases, members=(member("east", (1, "64")),)), rules=RULES)
     acts = {name: (item.act, item.decision.reason if item.decision else "") for name, item in decisions(made).items()}
     assert acts == {"a": (Act.PLACE, "Placed"), "b": (Act.WAIT, "QueueFull"), "c": (Act.PLACE, "Placed")}
 
@@ -116,15 +114,13 @@ def test_a_refused_pair_stays_closed_and_the_next_best_is_taken() -> None:
     assert waiting.job is not None
     assert waiting.job.gang is not None
     closed = {(waiting.job.gang.digest, "east"): "it refused: NoRoom"}
-    made = plan(
-        snapshot(waiting, members=(member("east", (1, "64")), member("west", (1, "8"))), closed=closed), now=NOW, rules=RULES
-    )
+    made = plan(snapshot(waiting, members=(member("east", (1, "64")), member("west", (1, "8"))), closed=closed), rules=RULES)
     assert decisions(made)["a"].clusters == ("west",)
 
 
 def test_a_round_stops_at_its_limit_and_names_the_rest() -> None:
     cases = tuple(case(f"j{index}") for index in range(5))
-    made = plan(snapshot(*cases, members=(member("east", (1, "64")),)), now=NOW, rules=replace(RULES, commits=3))
+    made = plan(snapshot(*cases, members=(member("east", (1, "64")),)), rules=replace(RULES, commits=3))
     assert len(made.items) == 3
     assert made.rest == (("default", "j3"), ("default", "j4"))
 
@@ -142,10 +138,10 @@ def test_the_same_snapshot_gives_the_same_bytes_and_never_promises_what_is_not_t
 ) -> None:
     members = tuple(member(f"c{index}", *((count, str(cpu)) for count, cpu in rows)) for index, rows in enumerate(clusters))
     cases = [case(f"j{index}", pods, str(cpu)) for index, (pods, cpu) in enumerate(jobs)]
-    made = plan(snapshot(*cases, members=members), now=NOW, rules=RULES)
+    made = plan(snapshot(*cases, members=members), rules=RULES)
     turn = seed % len(cases)
     shuffled = [*cases[turn:], *cases[:turn]][::-1]
-    again = plan(snapshot(*shuffled, members=members), now=NOW, rules=RULES)
+    again = plan(snapshot(*shuffled, members=members), rules=RULES)
     assert made.encoded() == again.encoded()
     rooms = {each.cluster.name: Room(each.capacity.rows) for each in members if each.capacity is not None}
     by_name = {each.key[1]: each for each in cases}

@@ -79,6 +79,8 @@ class Member:
     labels: dict[str, str] = field(default_factory=dict)
     seconds: float = 5.0
     startup: float | None = 1.0
+    partial: int = 0
+    """Pods of a gang that do run while the rest never starts (`startup` None)."""
     grace: float = 1.0
     refuses: dict[str, runs.RefusalReason] = field(default_factory=dict)
     away: bool = False
@@ -197,7 +199,9 @@ class Member:
         spec = manifest["spec"]
         pods = sum(task["replicas"] for task in spec["tasks"])
         count = {"Pending": "pending", "Running": "running", "Completed": "succeeded"}[phase]
-        status = {"state": {"phase": phase, "lastTransitionTime": stamp(self.clock.now())}, count: pods}
+        status = {"state": {"phase": phase, "lastTransitionTime": stamp(self.clock.now())}, count: pods, "minAvailable": pods}
+        if phase == "Pending" and self.partial:
+            status |= {"running": self.partial, "pending": pods - self.partial}
         await self._say(work, applied="True", reason="AppliedSuccessful", status=status)
 
     async def _say(self, work: Tree, *, applied: str, reason: str, status: Tree | None = None, gone: bool = False) -> None:
@@ -280,9 +284,9 @@ class World:
         self.tasks.create_task(made.run(), name=f"member-{name}")
         return made
 
-    def hub(self, *, port: Port | None = None, **settings: Any) -> asyncio.Task[None]:
+    def hub(self, *, port: Port | None = None, clock: Clock | None = None, **settings: Any) -> asyncio.Task[None]:
         running = run_hub(
-            port or self.port, clock=self.clock, chance=self.chance, ids=self.ids, settings=HubSettings(**settings)
+            port or self.port, clock=clock or self.clock, chance=self.chance, ids=self.ids, settings=HubSettings(**settings)
         )
         task = self.tasks.create_task(running, name=f"hub-{len(self.hubs)}")
         self.hubs.append(task)
