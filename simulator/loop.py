@@ -10,18 +10,23 @@ every process: one seed, one trace.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import datetime
 import itertools
 import selectors
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from machinery.clock import Chance, Ids
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EPOCH = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 """Wall time at virtual second 0, unless a world says otherwise."""
+TICK = 1e-6
+"""The least that a timer takes, in seconds. On a real loop time moves by itself from one round to the next; here a delay that
+is smaller than the rounding of the clock would come due at the same instant for ever."""
 
 
 class Deadlock(RuntimeError):
@@ -81,6 +86,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return super().call_at(max(when, self._virtual + TICK), callback, *args, context=context)
 
     def _jump(self, timeout: float | None) -> None:
         if timeout is None:

@@ -53,6 +53,21 @@ def test_an_hour_passes_at_once() -> None:
     assert run_virtual(main, seed=1) == pytest.approx(3600)
 
 
+def test_a_wait_that_is_smaller_than_the_rounding_of_a_clock_still_moves_time() -> None:
+    """A worker that comes back after what is left until it is due comes back a last time, not for ever."""
+
+    async def main(clock: SimClock, chance: Chance, ids: Ids) -> int:
+        slow, rounds = SimClock(asyncio.get_running_loop(), drift=-0.0051), 0
+        await clock.sleep(48.123456789)
+        due = slow.boot() + 1e-15
+        while slow.boot() <= due and rounds < 100:
+            await slow.sleep(1e-16)
+            rounds += 1
+        return rounds
+
+    assert run_virtual(main, seed=1) == 1
+
+
 def test_wall_time_and_boot_time_go_together() -> None:
     async def main(clock: SimClock, chance: Chance, ids: Ids) -> datetime.datetime:
         await clock.sleep(90)
