@@ -15,7 +15,7 @@ import datetime
 import itertools
 import selectors
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple
 
 from machinery.clock import Chance, Ids
 
@@ -90,8 +90,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         return super().call_at(max(when, self._virtual + TICK), callback, *args, context=context)
