@@ -96,10 +96,24 @@ class Part(_Wire, frozen=True):
     ground: Ground | None = None
 
 
+class Past(_Wire, frozen=True):
+    """Why one part of an earlier epoch is known to have ended."""
+
+    epoch: int
+    cluster: str
+    fence: int
+    ground: Ground | None = None
+
+
+KEPT = 8
+"""Parts of earlier epochs that a binding remembers: 70 bytes each, of its 4 KiB (protocol.md 7)."""
+
+
 class BindingRun(_Wire, frozen=True):
     """The decision about a Job, as recorded in its binding. Epoch 0: never granted.
 
-    `start_timeouts` counts the parts withdrawn because they did not start, per cluster; `refusals` counts refusals.
+    `start_timeouts` counts the parts withdrawn because they did not start, per cluster; `refusals` counts refusals. `past`
+    keeps the grounds of earlier epochs, the oldest first: the same write that records the last part as Gone may grant anew.
     """
 
     job: str
@@ -110,6 +124,7 @@ class BindingRun(_Wire, frozen=True):
     retries: int = 0
     refusals: int = 0
     start_timeouts: dict[str, int] = {}
+    past: tuple[Past, ...] = ()
 
     @property
     def all_gone(self) -> bool:

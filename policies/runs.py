@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from apis.runs import BindingRun, Ground, Held, Part, PartState, RefusalReason, encode
+from apis.runs import KEPT, BindingRun, Ground, Held, Part, PartState, Past, RefusalReason, encode
 from policies import tables
 
 
@@ -180,7 +180,9 @@ def _part(record: BindingRun, cluster: str, **changes: Any) -> BindingRun:
 
 def _grant(record: BindingRun, event: Grant) -> Step:
     parts = {name: Part(cluster_uid=uid, fence=fence) for name, (uid, fence) in sorted(event.parts.items())}
-    return _with(record, epoch=record.epoch + 1, parts=parts), tuple(CreateWork(name) for name in parts)
+    ended = tuple(Past(record.epoch, name, part.fence, part.ground) for name, part in sorted(record.parts.items()))
+    past = (*record.past, *ended)[-KEPT:]
+    return _with(record, epoch=record.epoch + 1, parts=parts, past=past), tuple(CreateWork(name) for name in parts)
 
 
 def _restamp(record: BindingRun, event: Restamp) -> Step:

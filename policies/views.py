@@ -426,6 +426,10 @@ class Projections:
         )
 
 
+_NO_TASKS: Final[dict[str, runs.TaskSlice]] = {}
+_NO_COUNTS: Final[dict[str, int]] = {}
+"""Shared by all views, for their size; nobody changes a record in place."""
+
 VERDICTS: Final = f"{keys.GROUP}/verdicts"
 """Annotation of the binding: why it is as it is (`verdicts.Decision`)."""
 
@@ -439,7 +443,8 @@ def _binding_run(text: str | None, *, where: str) -> tuple[runs.BindingRun | Non
             sys.intern(name): msgspec.structs.replace(part, cluster_uid=sys.intern(part.cluster_uid))
             for name, part in run.parts.items()
         }
-        return msgspec.structs.replace(run, job=sys.intern(run.job), parts=parts), None
+        timeouts = run.start_timeouts or _NO_COUNTS
+        return msgspec.structs.replace(run, job=sys.intern(run.job), parts=parts, start_timeouts=timeouts), None
     except runs.UnreadableRun as error:
         return None, Problem(f"metadata.annotations[{keys.RUN}]", str(error))
 
@@ -450,7 +455,7 @@ def _work_record(text: str | None, *, where: str) -> tuple[runs.RunRecord | None
     try:
         record = runs.decode_record(text, where=where)
         # Which pods of which task is the member's business: the hub keeps Job, epoch and fence.
-        return msgspec.structs.replace(record, job=sys.intern(record.job), tasks={}), None
+        return msgspec.structs.replace(record, job=sys.intern(record.job), tasks=_NO_TASKS), None
     except runs.UnreadableRun as error:
         return None, Problem(f"metadata.annotations[{keys.RUN}]", str(error))
 
