@@ -24,8 +24,8 @@ from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
 from federation.dispatch.admission import problems_of
 from federation.dispatch.controller import DispatchController
-from federation.dispatch.fences import take_over
 from federation.dispatch.snapshot import Rules
+from federation.fences import Fences
 from federation.queueing.controller import QueueingController
 from federation.settings import HubSettings
 from machinery import crds, logs, shutdown
@@ -111,8 +111,35 @@ async def lead(
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
 ) -> None:
-    """What a leader does. H0 comes first: no store is filled before every fence number is raised."""
-    await take_over(port, clock=clock)
+    """What a leader does. H0 comes first; a member whose fence number cannot be raised yet gets nothing until it is, and holds
+    up nobody."""
+    fences = Fences(port, clock=clock)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fences.run(), name="fences")
+        await fences.first_round()
+        await _roles(
+            port,
+            clock=clock,
+            chance=chance,
+            settings=settings,
+            fences=fences,
+            identity=identity,
+            metrics=metrics,
+            readiness=readiness,
+        )
+
+
+async def _roles(
+    port: Port,
+    *,
+    clock: Clock,
+    chance: Chance,
+    settings: HubSettings,
+    fences: Fences,
+    identity: str,
+    metrics: Metrics | None,
+    readiness: Readiness | None,
+) -> None:
     await guard.apply(port)
     await fairness.apply(port)
     seen = metrics.server("hub") if metrics is not None else None
@@ -126,6 +153,7 @@ async def lead(
         events=events,
         clock=clock,
         validate=problems_of,
+        fences=fences,
     )
     collection = CollectionController(
         port=port,
@@ -141,6 +169,7 @@ async def lead(
         informers=informers,
         projections=projections,
         clock=clock,
+        fences=fences,
         silence=settings.silence,
         recovery=settings.recovery,
         label_keys=settings.label_keys,

@@ -10,6 +10,7 @@ import msgspec
 from apis import keys, kinds
 from apis.kinds import Kind
 from federation.clusters.health import REASONS, SILENT, TEXTS, Pulse, beat, first_pulse, foreign
+from federation.fences import Fences
 from machinery.clock import Clock, stamp
 from machinery.errors import AlreadyExists, NotFound
 from machinery.informer import Change, Informer, Informers
@@ -20,7 +21,7 @@ from policies import capacities, members
 from policies.capacities import CapacityView, gang_label_keys
 from policies.members import ClusterView, LeaseView, NamespaceView
 from policies.shapes import Gang
-from policies.views import JobView, Projections
+from policies.views import BindingView, JobView, Projections, WorkView
 
 log = logging.getLogger(__name__)
 
@@ -39,12 +40,14 @@ class ClustersController:
         informers: Informers,
         projections: Projections,
         clock: Clock,
+        fences: Fences,
         silence: float,
         recovery: int,
         label_keys: tuple[str, ...],
     ) -> None:
         self._port = port
         self._clock = clock
+        self._fences = fences
         self._silence = silence
         self._recovery = recovery
         self._clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
@@ -52,15 +55,27 @@ class ClustersController:
         self._capacities: Informer[CapacityView] = informers.add(kinds.CLUSTER_CAPACITY, capacities.project_capacity)
         self._namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
+        self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self._works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._pulses: dict[str, Pulse] = {}
+        self._last_fence: dict[str, int] = {}
         self._label_keys = set(label_keys)
         self._known_gangs: set[str] = set()
         self._hub = ""
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
-        for informer in (self._clusters, self._leases, self._capacities, self._namespaces, self._jobs):
+        everything: tuple[Informer[Any], ...] = (
+            self._clusters,
+            self._leases,
+            self._capacities,
+            self._namespaces,
+            self._jobs,
+            self._bindings,
+            self._works,
+        )
+        for informer in everything:
             await informer.wait_synced()
         self._jobs.subscribe(self._job_changed)
         self._clusters.subscribe(self._cluster_changed)
@@ -79,6 +94,7 @@ class ClustersController:
     def _lease_changed(self, change: Change[LeaseView]) -> None:
         view = change.new or change.old
         if view is not None and view.cluster:
+            self._last_fence[view.cluster] = max(view.fence, self._last_fence.get(view.cluster, 0))
             self._queue.add(view.cluster)
 
     def _capacity_changed(self, change: Change[CapacityView]) -> None:
@@ -141,13 +157,14 @@ class ClustersController:
         return self._hub
 
     async def _make_room(self, cluster: ClusterView) -> None:
-        """Namespace, Lease with F = 1, and ClusterCapacity; each is made once and left alone after."""
+        """Namespace, Lease and ClusterCapacity; each is made once and left alone after."""
         namespace = keys.execution_namespace(cluster.name)
         if self._namespaces.get(None, namespace) is None:
             await self._ensure(kinds.NAMESPACE, {"metadata": {"name": namespace}})
         if self._leases.get(namespace, keys.MEMBER_LEASE) is None:
-            spec = {"holderIdentity": "", "leaseTransitions": 1}
-            await self._ensure(kinds.LEASE, {"metadata": _meta(namespace), "spec": spec}, namespace=namespace)
+            spec = {"holderIdentity": "", "leaseTransitions": self._next_fence(cluster.name)}
+            if await self._ensure(kinds.LEASE, {"metadata": _meta(namespace), "spec": spec}, namespace=namespace):
+                self._fences.noted(cluster.name)
         capacity = self._capacities.get(namespace, keys.MEMBER_LEASE)
         wanted = sorted(self._label_keys)
         if capacity is None:
@@ -156,17 +173,31 @@ class ClustersController:
         elif not self._label_keys <= capacity.label_keys:
             await self._add_label_keys(namespace, wanted)
 
+    def _next_fence(self, cluster: str) -> int:
+        """F of a Lease that is made: 1 for a new member, and above every number that was ever given to this one otherwise.
+        Somebody may have deleted its Lease, and F only grows (protocol.md 2)."""
+        given = [self._last_fence.get(cluster, 0)]
+        for binding in self._bindings.values():
+            if binding.run is not None:
+                given += [part.fence for name, part in binding.run.parts.items() if name == cluster]
+                given += [past.fence for past in binding.run.past if past.cluster == cluster]
+        given += [work.record.fence for work in self._works.values() if work.cluster == cluster and work.record is not None]
+        return max(given) + 1
+
     async def _add_label_keys(self, namespace: str, wanted: list[str]) -> None:
         tree = msgspec.json.decode(await self._port.get(kinds.CLUSTER_CAPACITY, keys.MEMBER_LEASE, namespace=namespace))
         spec = tree.setdefault("spec", {})
         spec["labelKeys"] = sorted({*(spec.get("labelKeys") or ()), *wanted})[:LABEL_KEYS_LIMIT]
         await self._port.replace(kinds.CLUSTER_CAPACITY, keys.MEMBER_LEASE, tree, namespace=namespace)
 
-    async def _ensure(self, kind: Kind, body: dict[str, Any], *, namespace: str | None = None) -> None:
+    async def _ensure(self, kind: Kind, body: dict[str, Any], *, namespace: str | None = None) -> bool:
+        """Make it unless it is there; answers whether it was made now."""
         try:
             await self._port.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, **body}, namespace=namespace)
         except AlreadyExists:
             log.debug("%s of %s is there already", kind.kind, namespace or body["metadata"]["name"])
+            return False
+        return True
 
     async def _say(self, cluster: ClusterView, wanted: Wanted, *, unreachable: bool) -> None:
         """Conditions in the status, and the taint that keeps new Jobs away; written only when they change."""

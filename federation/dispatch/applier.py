@@ -18,9 +18,9 @@ from apis import keys, kinds, naming, runs
 from apis.runs import BindingRun
 from federation.dispatch import documents
 from federation.dispatch.documents import Tree
-from federation.dispatch.fences import raise_fence
 from federation.dispatch.items import Act, Carry, Decide, Discard, Item, Release, Relied, Shrink, Sweep, Terms
 from federation.dispatch.snapshot import Key
+from federation.fences import Fences, raise_fence
 from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooLarge
 from machinery.port import Document, PatchType, Port, Preconditions
 from policies import statuses
@@ -61,7 +61,8 @@ class Applier:
     """Commits items. Remembers creates whose outcome is unknown, because after one an absent Work proves nothing, not even when
     a later create of the same Work was answered: only a raised fence number settles it."""
 
-    def __init__(self, port: Port, *, projections: Projections, validate: Validate) -> None:
+    def __init__(self, port: Port, *, projections: Projections, validate: Validate, fences: Fences) -> None:
+        self._fences = fences
         self._port = port
         self._projections = projections
         self._validate = validate
@@ -335,8 +336,9 @@ class Applier:
         """The Work of this epoch is absent, now and for ever; Stale when it is there.
 
         After a create whose outcome is unknown it may still arrive. The fence number is raised then: what arrives later is
-        stale and starts nothing.
+        stale and starts nothing. The same goes for what a former leader sent: its numbers are outdated first (H0).
         """
+        await self._fences.ensure(cluster)
         if await self._present(key, cluster=cluster, job_uid=job_uid, epoch=epoch):
             raise Stale(f"the Work at {cluster} is still there")
         mark = (job_uid, epoch, cluster)

@@ -14,6 +14,7 @@ from federation.dispatch.items import Act, Decide, Item
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
 from federation.dispatch.stores import Stores
+from federation.fences import Fences
 from machinery.clock import Clock
 from machinery.errors import NotFound
 from machinery.events import About, EventRecorder
@@ -56,7 +57,7 @@ class Pace:
 
 
 class DispatchController:
-    """Jobs become bindings and Works. Runs only in the leader, after H0."""
+    """Jobs become bindings and Works. Runs only in the leader; of each member it relies on nothing before H0."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class DispatchController:
         events: EventRecorder,
         clock: Clock,
         validate: Validate,
+        fences: Fences,
         pace: Pace = Pace(),
     ) -> None:
         self._port = port
@@ -76,9 +78,10 @@ class DispatchController:
         self._events = events
         self._clock = clock
         self._pace = pace
-        self._stores = Stores(informers, projections=projections)
+        self._fences = fences
+        self._stores = Stores(informers, projections=projections, fences=fences)
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
-        self._applier = Applier(port, projections=projections, validate=validate)
+        self._applier = Applier(port, projections=projections, validate=validate, fences=fences)
         self._dirty: set[Key] = set()
         self._waiting: set[Key] = set()
         self._failures: dict[Key, int] = {}
@@ -97,6 +100,7 @@ class DispatchController:
         for informer in stores.reconsidering:
             informer.subscribe(self._reconsider)
         self._commands.subscribe(self._command_changed)
+        self._fences.subscribe(self._fence_raised)
         async with asyncio.TaskGroup() as group:
             group.create_task(run_workers(self._rounds, self._round, workers=1, name="dispatch", metrics=metrics))
             group.create_task(run_workers(self._orders, self._take_command, workers=4, name="commands", metrics=metrics))
@@ -144,7 +148,15 @@ class DispatchController:
             return
         self._wake_waiting()
         if isinstance(new, LeaseView):
+            self._fences.found(new.cluster)
             self._touch_cluster(new.cluster)
+        elif isinstance(old, LeaseView):
+            self._fences.lost(old.cluster)
+
+    def _fence_raised(self, cluster: str) -> None:
+        """The member may be given work, and what is absent there is absent."""
+        self._wake_waiting()
+        self._touch_cluster(cluster)
 
     def _touch_cluster(self, cluster: str) -> None:
         """A raised fence number concerns every part that has not started there."""

@@ -174,7 +174,7 @@ def _absent(seen: Look, cluster: str, part: Part) -> None:
 def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: Decision | None) -> None:
     cluster, spent = work.cluster, _spent(work)
     fence = member.fence if member is not None else None
-    stale = fence is not None and fence > part.fence
+    stale = fence is not None and fence != part.fence
     if work.deleting:
         seen.apply(Withdrawn(cluster, spent=spent))
     elif work.locally_deleted:
@@ -183,7 +183,7 @@ def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, l
         seen.apply(Refused(cluster, work.refusal, spent=spent))
     elif fence is not None and stale and not work.applied and not work.started:
         seen.apply(Restamp(cluster, fence))
-    elif work.record is not None and work.record.fence < part.fence:
+    elif work.record is not None and work.record.fence != part.fence:
         seen.effects.append(RewriteRecord(cluster))
     elif late is not None and member is not None and member.cluster.ready == "True":
         seen.apply(StartTimedOut(cluster, spent=spent))

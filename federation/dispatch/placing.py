@@ -133,7 +133,9 @@ class Chooser:
 
     def _judge(self, question: Question) -> Verdict:
         if self._floors[question.cluster.name].member.fence is None:
-            return Verdict("NotRegistered", "its Lease does not exist yet", (Wake.CLUSTER,))
+            return Verdict(
+                "NotRegistered", "its Lease does not exist yet, or this hub has not taken it over yet", (Wake.CLUSTER,)
+            )
         memo = (question.gang.digest, question.cluster.name)
         known = self._no_room.get(memo)
         filters = self._rules.filters if known is None else tuple(name for name in self._rules.filters if name != "capacity")

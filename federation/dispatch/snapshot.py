@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One cluster: its fence number (None until its Lease exists), capacity, promises, and the penalty for late starts."""
+    """One cluster: its fence number (None until this leader raised it), capacity, promises, and the penalty for late starts."""
 
     cluster: ClusterView
     fence: int | None = None

@@ -12,6 +12,7 @@ from apis.vectors import ResourceVector
 from federation.dispatch.ledger import Ledger, with_ancestors
 from federation.dispatch.recent import Recent
 from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
+from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
 from policies import capacities, members, queueing
 from policies.capacities import CapacityView
@@ -44,7 +45,8 @@ class Stores:
     """Informers, ledger and memory of one leader. Everything here is rebuilt from the API after a restart, except refusals and
     penalties, which only save attempts."""
 
-    def __init__(self, informers: Informers, *, projections: Projections) -> None:
+    def __init__(self, informers: Informers, *, projections: Projections, fences: Fences) -> None:
+        self._fences = fences
         self.jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
         self.bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
         self.works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
@@ -204,7 +206,7 @@ class Stores:
         through = capacity.works_through if capacity is not None else 0
         return Member(
             cluster=cluster,
-            fence=lease.fence if lease is not None else None,
+            fence=lease.fence if lease is not None and self._fences.raised(cluster.name) else None,
             capacity=capacity,
             promised=tuple(self.ledger.promised(cluster.name, through=through)),
             penalty=self._penalty(cluster.name, now=now),
