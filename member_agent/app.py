@@ -156,6 +156,7 @@ async def lead(
         settings=settings.scheduling,
         runs=running.may_run,
     )
+    running.listen(scheduling.wake)
     jobs.subscribe(ledger.job_changed)
     groups.subscribe(ledger.group_changed)
     pods.subscribe(ledger.pod_changed)
@@ -219,11 +220,18 @@ class _Running:
 
     def __init__(self) -> None:
         self._alive: set[str] = set()
+        self._listener: Callable[[], None] | None = None
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call it whenever pods that might not run may run: pods can be seen before their Job."""
+        self._listener = listener
 
     def job_changed(self, change: Any) -> None:
         """Fold one change of a Job in."""
         job: views.JobView | None = change.new
         if job is not None and not job.deleting:
+            if job.uid not in self._alive and self._listener is not None:
+                self._listener()
             self._alive.add(job.uid)
         elif change.old is not None or job is not None:
             self._alive.discard((job or change.old).uid)

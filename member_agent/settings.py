@@ -85,6 +85,14 @@ class SchedulingSettings(_Settings):
     numbers_after: float = Field(default=10.0, ge=0, description="new numbers in a known reason")
     bind_retry: float = Field(default=0.5, gt=0, description="first wait after a refused binding; doubles")
     bind_retry_limit: float = Field(default=60.0, gt=0, description="longest wait after refused bindings")
+    partial_after: float = Field(
+        default=120.0,
+        gt=0,
+        description="a gang that never was whole and holds fewer nodes than its minimum gives them back after so long; "
+        "as long as parts of a gang over clusters wait for each other (protocol.md 5)",
+    )
+    partial_pause: float = Field(default=60.0, gt=0, description="first wait of a gang that gave its nodes back; doubles")
+    partial_pause_limit: float = Field(default=600.0, gt=0, description="longest wait of a gang that gave its nodes back")
 
 
 class JobSettings(_Settings):

@@ -613,6 +613,10 @@ def project_node(document: Document) -> NodeView:
 # --- PodGroup, Queue, PriorityClass ----------------------------------------------------------------------------------
 
 
+SCHEDULED = "Scheduled"
+"""Condition of a PodGroup: True while its minimum has nodes, False once it had."""
+
+
 class GroupCondition(_Wire, frozen=True, omit_defaults=True):
     """A condition of a PodGroup."""
 
@@ -671,6 +675,11 @@ class GroupView:
     def phase(self) -> str:
         """Empty counts as Pending."""
         return self.status.phase or "Pending"
+
+    @property
+    def once_whole(self) -> bool:
+        """Its minimum had nodes at some time: a gang that lost pods since is the Job's affair, not the scheduler's."""
+        return any(each.type == SCHEDULED for each in self.status.conditions)
 
 
 _group = msgspec.json.Decoder(_Group).decode

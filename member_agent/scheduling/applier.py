@@ -1,4 +1,4 @@
-"""The one writer of bindings and PodGroup status."""
+"""The one writer of bindings and PodGroup status; also takes nodes back from a gang that stays partial."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 from apis import kinds
 from machinery import errors
-from machinery.port import PatchType, Port
+from machinery.port import PatchType, Port, Preconditions
 from member_agent.scheduling.planner import Binding
-from member_agent.views import GroupStatus, GroupView
+from member_agent.views import GroupStatus, GroupView, PodView
 
 
 class Bound(enum.Enum):
@@ -36,6 +36,13 @@ class SchedulingApplier:
                 raise
             return Bound.REFUSED, error.message
         return Bound.DONE, ""
+
+    async def release(self, pod: PodView) -> None:
+        """Delete a pod, so that its Job makes it anew without a node; one that has changed hands or gone is left alone."""
+        try:
+            await self._port.delete(kinds.POD, pod.name, namespace=pod.namespace, preconditions=Preconditions(uid=pod.uid))
+        except (errors.NotFound, errors.Conflict):
+            return
 
     async def write_status(self, group: GroupView, status: GroupStatus) -> bool:
         """Write the status against the version it was made from; False when the group has changed or gone."""

@@ -17,8 +17,9 @@ from machinery.workqueue import WorkQueue
 from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import Bound, SchedulingApplier
 from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
+from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.planner import Binding, Reason, event_of, plan, status_of
-from member_agent.scheduling.snapshot import Gangs
+from member_agent.scheduling.snapshot import Gangs, gang_key
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupStatus, GroupView, NodeView, PodView, PriorityView, QueueView
 
@@ -59,8 +60,9 @@ class SchedulingController:
         self._rounds: WorkQueue[str] = WorkQueue(clock)
         self._binds: WorkQueue[str] = WorkQueue(clock)
         self._statuses: WorkQueue[Key] = WorkQueue(clock)
+        self._releases: WorkQueue[Key] = WorkQueue(clock)
         self._bindings: dict[str, Binding] = {}
-        self._failures: dict[str, tuple[int, float]] = {}
+        self._patience = Patience(settings)
         self._pending: dict[Key, GroupView] = {}
         self._admitted: set[Key] = set()
         self._reasons: dict[Key, Reason] = {}
@@ -86,11 +88,16 @@ class SchedulingController:
                 run_workers(self._binds, self._bind, workers=self._settings.binds_at_once, name="binding", metrics=metrics)
             )
             group.create_task(run_workers(self._statuses, self._status, workers=8, name="podgroup-status", metrics=metrics))
+            group.create_task(run_workers(self._releases, self._release, workers=4, name="gang-release", metrics=metrics))
 
     # --- waking ------------------------------------------------------------------------------------------------------
 
-    def _wake(self, seconds: float = 0.0) -> None:
-        self._rounds.add_after(ROUND, max(seconds, self._settings.coalesce))
+    def wake(self) -> None:
+        """Something that only the caller knows of has changed: what `runs` says, for one."""
+        self._wake()
+
+    def _wake(self) -> None:
+        self._rounds.add_after(ROUND, self._settings.coalesce)
 
     def _node_changed(self, change: Change[NodeView]) -> None:
         before = self._inventory.layout_version
@@ -104,7 +111,7 @@ class SchedulingController:
         key = self._gangs.pod_changed(change)
         pod = change.new
         if pod is None and change.old is not None:
-            self._failures.pop(change.old.uid, None)
+            self._patience.forget_pod(change.old.uid)
         waits = pod is not None and not pod.node and not pod.ended and not self._inventory.assumed(pod.uid)
         freed = self._inventory.version != before and (pod is None or pod.ended)
         if (key is not None and waits) or freed or (pod is None and key is not None):
@@ -118,6 +125,7 @@ class SchedulingController:
             self._pending.pop(change.key, None)
             self._admitted.discard(change.key)
             self._reasons.pop(change.key, None)
+            self._patience.forget_gang(change.key)
             return
         old = change.old
         if group.phase in (GroupPhase.RUNNING, GroupPhase.COMPLETED):
@@ -126,7 +134,7 @@ class SchedulingController:
             self._pending[change.key] = group
         if group.phase != GroupPhase.PENDING:
             self._admitted.discard(change.key)
-        if old is None or old.phase != group.phase or old.min_member != group.min_member:
+        if old is None or (old.phase, old.min_member, old.admitted) != (group.phase, group.min_member, group.admitted):
             self._wake()
         self._look(change.key)
 
@@ -137,12 +145,14 @@ class SchedulingController:
     # --- rounds ------------------------------------------------------------------------------------------------------
 
     async def _round(self, _: str) -> float | None:
+        """Decide and start what was decided; the seconds until time alone can change the answer."""
         snapshot = self._gangs.freeze(
             groups=lambda key: self._stores.groups.get(*key),
             pending=self._pending,
             priority=self._priority,
             queues={queue.name: queue for queue in self._stores.queues.values()},
             held_back=self._held_back,
+            resting=lambda key: self._patience.resting(key, now=self._clock.boot()),
         )
         decided = plan(snapshot)
         for binding in decided.bindings:
@@ -152,19 +162,29 @@ class SchedulingController:
         for key in decided.admitted:
             self._admitted.add(key)
             self._statuses.add(key)
-        self._explain(decided.waiting)
-        return None
+        now = self._clock.boot()
+        self._explain({**self._short(), **decided.waiting, **self._patience.reasons(now=now)})
+        for key in self._patience.overdue(now=now):
+            self._releases.add(key)
+        return self._patience.soonest(now=now)
+
+    def _short(self) -> Mapping[Key, Reason]:
+        """Gangs that stand half bound with no binding on its way: where pods are missing the plan has no word for them."""
+        found: dict[Key, Reason] = {}
+        for key in self._patience.partial():
+            group, tally = self._stores.groups.get(*key), self._gangs.tally(key)
+            if group is not None and tally.bound == tally.total_placed:
+                text = f"{tally.bound} of {group.min_member} pods of the gang have nodes; of the gang {tally.pods} pods exist"
+                found[key] = Reason("NotEnoughPods", text)
+        return found
 
     def _priority(self, name: str) -> int:
         found = self._stores.priorities.get("", name) if name else None
         return found.value if found else 0
 
     def _held_back(self, pod: PodView) -> bool:
-        """Its Job is being deleted, or its last binding failed a moment ago."""
-        if not self._runs(pod):
-            return True
-        failure = self._failures.get(pod.uid)
-        return failure is not None and failure[1] > self._clock.boot()
+        """Its Job is being deleted, its last binding was refused, or its gang gave its nodes back a moment ago."""
+        return not self._runs(pod) or self._patience.held(pod, now=self._clock.boot())
 
     def _explain(self, reasons: Mapping[Key, Reason]) -> None:
         """Remember why gangs wait; a new word is written soon, new numbers for the same word at leisure."""
@@ -189,21 +209,39 @@ class SchedulingController:
         if outcome is Bound.REFUSED:
             self._refused(binding, message)
         else:
-            self._failures.pop(uid, None)
+            self._patience.forget_pod(uid)
             self._look((binding.pod.namespace, binding.pod.group))
         return None
 
     def _refused(self, binding: Binding, message: str) -> None:
         """A fact for the next round: the room is free again, and the pod waits a little longer each time."""
-        uid = binding.pod.uid
-        count = self._failures.get(uid, (0, 0.0))[0] + 1
-        delay = min(self._settings.bind_retry * 2.0 ** (count - 1), self._settings.bind_retry_limit)
-        self._failures[uid] = (count, self._clock.boot() + delay)
-        self._inventory.forget(uid)
-        key = (binding.pod.namespace, binding.pod.group)
-        self._reasons[key] = Reason("BindRefused", f"pod {binding.pod.name} on node {binding.node}: {message}")
-        self._statuses.add_after(key, self._settings.reason_after)
-        self._wake(delay)
+        self._inventory.forget(binding.pod.uid)
+        key = gang_key(binding.pod)
+        group = self._stores.groups.get(*key)
+        self._patience.refused(
+            binding,
+            message,
+            tally=self._gangs.tally(key),
+            minimum=group.min_member if group is not None else 1,
+            now=self._clock.boot(),
+        )
+        self._look(key)
+        self._wake()  # the round says what is left of the pause: a timer of our own would be lost beside an earlier one
+
+    async def _release(self, key: Key) -> float | None:
+        """Take the nodes of a gang that stayed partial back. Pods that nobody would make again keep theirs."""
+        group, tally = self._stores.groups.get(*key), self._gangs.tally(key)
+        if group is None or group.deleting or key not in self._patience.overdue(now=self._clock.boot()):
+            return None
+        pods = [pod for _, pod in sorted(self._gangs.pods(key).items()) if pod.node and not pod.ended and not pod.deleting]
+        if pods and all(pod.owner for pod in pods):
+            for pod in pods:
+                await self._applier.release(pod)
+            self._patience.released(key, tally=tally, minimum=group.min_member, now=self._clock.boot())
+        else:
+            self._patience.postpone(key, now=self._clock.boot())
+        self._wake()
+        return None
 
     # --- status ------------------------------------------------------------------------------------------------------
 
@@ -213,6 +251,9 @@ class SchedulingController:
         if group is None or group.deleting:
             return
         tally = self._gangs.tally(key)
+        if self._patience.look(group, tally=tally, now=self._clock.boot()):
+            # An earlier round that is pending wins this timer, and says itself what is left of the time.
+            self._rounds.add_after(ROUND, self._settings.partial_after)
         event = event_of(group, tally, admitted=key in self._admitted)
         phase = GROUP.step(GroupPhase(group.phase), event, story=f"PodGroup {key[0]}/{key[1]}")
         status = group.status

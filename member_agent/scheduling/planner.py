@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+import msgspec
+
 from apis.vectors import EMPTY, ResourceVector, total
 from machinery.informer import Key
 from member_agent.room import Room, Shortage, Spot
 from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
-from member_agent.views import GroupCondition, GroupStatus, GroupView, PodView, QueueView
+from member_agent.views import SCHEDULED, GroupCondition, GroupStatus, GroupView, PodView, QueueView
 from policies.shapes import PodShape
 
 
@@ -204,7 +206,7 @@ def _surplus_story(gang: Waiting, rest: Sequence[PodView], *, room: Room) -> str
 
 def event_of(group: GroupView, tally: Tally, *, admitted: bool) -> GroupEvent:
     """What the pods say about the group."""
-    if tally.total_placed >= group.min_member and tally.pods:
+    if tally.bound >= group.min_member and tally.pods:
         finished = tally.succeeded + tally.failed == tally.pods
         return GroupEvent.FINISHED if finished else GroupEvent.PLACED
     return GroupEvent.ADMITTED if admitted else GroupEvent.WAITED
@@ -213,11 +215,11 @@ def event_of(group: GroupView, tally: Tally, *, admitted: bool) -> GroupEvent:
 def status_of(group: GroupView, tally: Tally, *, admitted: bool, reason: Reason | None, now: str) -> GroupStatus:
     """The status a group should have; equal to the present one when nothing is to be written."""
     event = event_of(group, tally, admitted=admitted)
-    story = f"PodGroup {group.namespace}/{group.name}, {tally.total_placed} of {group.min_member} placed"
+    story = f"PodGroup {group.namespace}/{group.name}, {tally.bound} of {group.min_member} bound"
     phase = GROUP.step(GroupPhase(group.phase), event, story=story)
     wanted: GroupCondition | None = None
     if event in (GroupEvent.PLACED, GroupEvent.FINISHED):
-        wanted = GroupCondition("Scheduled", "True", reason="Placed", message=f"{group.min_member} pods have nodes")
+        wanted = GroupCondition(SCHEDULED, "True", reason="Placed", message=f"{group.min_member} pods have nodes")
     elif reason is not None:
         wanted = GroupCondition("Unschedulable", "True", reason=reason.code, message=reason.sentence)
     return GroupStatus(
@@ -230,13 +232,22 @@ def status_of(group: GroupView, tally: Tally, *, admitted: bool, reason: Reason 
 
 
 def _conditions(present: list[GroupCondition], wanted: GroupCondition | None, *, now: str) -> list[GroupCondition]:
-    """The present conditions if they say it already; one condition otherwise."""
+    """The wanted condition; before it, Scheduled=False for a group that once had its minimum."""
     if wanted is None:
         return present
-    for each in present:
-        if (each.type, each.status, each.reason, each.message) == (wanted.type, wanted.status, wanted.reason, wanted.message):
-            return [each]
-    since = next((each.last_transition_time for each in present if each.type == wanted.type), "") or now
-    return [
-        GroupCondition(wanted.type, wanted.status, last_transition_time=since, reason=wanted.reason, message=wanted.message)
-    ]
+    conditions = [_dated(wanted, present, now=now)]
+    if wanted.type != SCHEDULED and any(each.type == SCHEDULED for each in present):
+        lost = GroupCondition(SCHEDULED, "False", reason="PodsLost", message="its minimum had nodes and has lost some")
+        conditions.insert(0, _dated(lost, present, now=now))
+    return conditions
+
+
+def _dated(wanted: GroupCondition, present: list[GroupCondition], *, now: str) -> GroupCondition:
+    """The condition as it is there already, or with the time since when it has been so."""
+    before = next((each for each in present if each.type == wanted.type), None)
+    if before is None:
+        return msgspec.structs.replace(wanted, last_transition_time=now)
+    if (before.status, before.reason, before.message) == (wanted.status, wanted.reason, wanted.message):
+        return before
+    since = before.last_transition_time if before.status == wanted.status else ""
+    return msgspec.structs.replace(wanted, last_transition_time=since or now)

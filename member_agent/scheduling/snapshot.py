@@ -20,6 +20,8 @@ class Tally:
     """Pods of a group by what became of them; `placed` counts nodes given, ended pods included, by task."""
 
     pods: int = 0
+    bound: int = 0
+    """Of the placed ones those whose binding stands; the others are on their way and may be refused."""
     placed: Mapping[str, int] = field(default_factory=dict)
     running: int = 0
     succeeded: int = 0
@@ -92,14 +94,17 @@ class Gangs:
     def tally(self, key: Key) -> Tally:
         """Count a gang; a binding on its way counts as placed."""
         placed: Counter[str] = Counter()
+        bound = 0
         phases: Counter[str] = Counter()
         pods = self._pods.get(key, {})
         for pod in pods.values():
             phases[pod.phase] += 1
             if pod.node or pod.ended or self._inventory.assumed(pod.uid):
                 placed[pod.task] += 1
+                bound += bool(pod.node or pod.ended)
         return Tally(
             pods=len(pods),
+            bound=bound,
             placed=placed,
             running=phases["Running"],
             succeeded=phases["Succeeded"],
@@ -114,8 +119,10 @@ class Gangs:
         priority: Callable[[str], int],
         queues: Mapping[str, QueueView],
         held_back: Callable[[PodView], bool],
+        resting: Callable[[Key], bool] = lambda _: False,
     ) -> Snapshot:
-        """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago."""
+        """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
+        that are `resting`."""
         waiting = []
         for key in sorted(self._waiting):
             pods = sorted(self._waiting[key].values(), key=lambda pod: (pod.task, len(pod.name), pod.name))
@@ -130,7 +137,7 @@ class Gangs:
         expected = [
             group
             for key, group in pending.items()
-            if (group.phase != "Pending" or group.admitted) and not self.tally(key).total_placed
+            if (group.phase != "Pending" or group.admitted) and not self.tally(key).total_placed and not resting(key)
         ]
         return Snapshot(
             room=self._inventory.room.copy(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.faults import Kill, Moment
+from simulator.faults import Kill, Moment, answer
 from simulator.world import World
 from tests.support.stage import play
 from tests.support.stories import job, phase, running, starts
@@ -54,3 +54,25 @@ def test_a_gang_that_can_never_be_whole_starts_nothing() -> None:
         assert (starts(world, "red"), phase(world, "red")) == (0, "Pending")
 
     play(story, cpus={"east": 2, "west": 1})
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (409, "Conflict"), (0, "")])
+def test_a_binding_that_is_refused_or_never_answered_leaves_no_gang_half_bound(nth: int, code: int, reason: str) -> None:
+    """The gang becomes whole as soon as the API server takes the binding; meanwhile nobody else gets its room."""
+
+    async def clean(world: World) -> None:
+        await world.apply([job(name, pods=3, runs_for=20) for name in GANGS])
+        await world.until(lambda: any(running(world, name) == 3 for name in GANGS), timeout=60)
+        binds.extend(write.number for write in world.faults.writes_of("agent-east") if write.verb == "bind")
+
+    async def struck(world: World) -> None:
+        world.faults.at("agent-east", binds[nth - 1], Moment.BEFORE, answer(code, reason=reason))
+        await world.apply([job(name, pods=3, runs_for=20) for name in GANGS])
+        await world.until(lambda: all(phase(world, name) == "Completed" for name in GANGS), timeout=240)
+        assert world.faults.fired
+        assert {name: starts(world, name) for name in GANGS} == dict.fromkeys(GANGS, 3)
+
+    binds: list[int] = []
+    play(clean, cpus={"east": 2}, pods=PODS)
+    play(struck, cpus={"east": 2}, pods=PODS, gang_patience=10.0)
