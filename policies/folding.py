@@ -178,7 +178,7 @@ def _by_state(binding: BindingView, folded: Folded, run: Run) -> JobStatus:
     decision = binding.decision or verdicts.Gist(Outcome.WAITING)
     match run.state:
         case RunState.GRANTED:
-            return _granted(binding, folded)
+            return _unclear(_granted(binding, folded), decision)
         case RunState.STOPPING if run.record.held is not None:
             return _plain("Aborting", run.record.held.value, _stopping_text(run))
         case RunState.STOPPING if decision.outcome is Outcome.WAITING:
@@ -193,6 +193,14 @@ def _by_state(binding: BindingView, folded: Folded, run: Run) -> JobStatus:
             )
         case _:
             return _plain("Pending", decision.reason or "Waiting", decision.message)
+
+
+def _unclear(total: JobStatus, decision: verdicts.Gist) -> JobStatus:
+    """What runs keeps its phase; that nothing is decided about it is said first."""
+    if decision.reason != verdicts.UNCLEAR or total.state.phase in TERMINAL:
+        return total
+    message = f"{decision.message}. Last known: {total.state.message}"
+    return msgspec.structs.replace(total, state=msgspec.structs.replace(total.state, reason=decision.reason, message=message))
 
 
 def _granted(binding: BindingView, folded: Folded) -> JobStatus:

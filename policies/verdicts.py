@@ -101,6 +101,9 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         )
 
 
+UNCLEAR: Final = "RunUnclear"
+"""Reason of a Job whose binding and Works tell a story that has no edge in the table: nothing is done until that changes."""
+
 BEST: Final = 5
 """How many clusters a decision names (protocol.md 7: a binding stays within 4 KiB)."""
 

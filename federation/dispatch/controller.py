@@ -229,6 +229,8 @@ class DispatchController:
         except BaseException:
             self._dirty |= set(keys)
             raise
+        for key, story in made.unclear:
+            log.error("%s/%s is left alone: %s", *key, story)
         self._after(snapshot, results)
         self._dirty |= set(made.rest)
         return self._pace.coalesce if self._dirty else None

@@ -135,8 +135,10 @@ class Plan:
 
     items: tuple[Item, ...] = ()
     rest: tuple[Key, ...] = ()
+    unclear: tuple[tuple[Key, str], ...] = ()
+    """Cases whose story has no edge in the table, each with that story: left alone, and told."""
 
     def encoded(self) -> bytes:
         """The plan as bytes: equal for equal snapshots."""
         named = [(type(item).__name__, item) for item in self.items]
-        return msgspec.json.encode((named, self.rest), order="deterministic")
+        return msgspec.json.encode((named, self.rest, self.unclear), order="deterministic")

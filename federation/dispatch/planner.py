@@ -14,10 +14,10 @@ from policies import durations, queueing
 from policies.matching import DEFAULT, matching_policy, setting
 from policies.members import PolicyView
 from policies.queueing import Refusal
-from policies.runs import DeleteWork, Grant, RunState, step
+from policies.runs import DeleteWork, Grant, Run, RunState, UnknownEdge, step
 from policies.shapes import Gang
 from policies.statuses import TERMINAL
-from policies.verdicts import Decision, Outcome, Wake
+from policies.verdicts import UNCLEAR, Decision, Outcome, Wake, shortened
 from policies.views import BindingView, JobView, WorkView
 
 FENCE_AFTER = 600
@@ -46,11 +46,16 @@ class _Round:
         self._chooser = Chooser(snapshot.members, rules=rules, closed=snapshot.closed)
         self._items: list[Item] = []
         self._rest: list[Key] = []
+        self._unclear: list[tuple[Key, str]] = []
 
     def run(self) -> Plan:
         waiting: list[_Waiting] = []
         for case in sorted(self._snapshot.cases, key=lambda each: each.key):
-            candidate = self._settle(case)
+            try:
+                candidate = self._settle(case)
+            except UnknownEdge as unknown:
+                self._leave_alone(case, unknown)
+                continue
             if candidate is not None:
                 waiting.append(candidate)
         for candidate in sorted(waiting, key=self._order):
@@ -58,7 +63,7 @@ class _Round:
                 self._rest.append(candidate.case.key)
             else:
                 self._place(candidate)
-        return Plan(tuple(self._items), tuple(self._rest))
+        return Plan(tuple(self._items), tuple(self._rest), tuple(self._unclear))
 
     def _order(self, candidate: _Waiting) -> tuple[int, int, str, str, str]:
         return queueing.order_key(candidate.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
@@ -86,6 +91,17 @@ class _Round:
             return candidate
         self._write(candidate)
         return None
+
+    def _leave_alone(self, case: Case, unknown: UnknownEdge) -> None:
+        """Somebody wrote what this hub never writes, or the table lacks an edge: that is this case's trouble alone."""
+        self._unclear.append((case.key, str(unknown)))
+        if case.job is None or case.binding is None or case.binding.run is None:
+            return
+        run = Run(case.binding.run)
+        policy = matching_policy(case.job, policies=self._snapshot.policies)
+        candidate = _Waiting(case, case.job, policy, Look(run=run, before=run.record))
+        text = shortened(f"nothing is done about it until it changes: {unknown}")
+        self._tell(candidate, Act.RECORD, Decision(outcome=Outcome.WAITING, reason=UNCLEAR, message=text))
 
     def _retire(self, case: Case, binding: BindingView) -> None:
         """The Job is gone, or another has its name, or somebody deletes the binding: everything of it stops."""
