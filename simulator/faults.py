@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 from apis.kinds import Kind
@@ -67,7 +67,15 @@ class Hang:
     """No answer at all: the request is given up after its time-out."""
 
 
-Action = Kill | Fail | Delay | Hang
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The caller is told at once that nobody answers, and the request arrives so many seconds later all the same: a packet on
+    its way is neither stopped by the one who gave it up nor by the end of the one who sent it."""
+
+    seconds: float
+
+
+Action = Kill | Fail | Delay | Hang | Late
 
 
 def answer(code: int, *, reason: str = "", retry_after: float | None = None) -> Fail:
@@ -146,11 +154,14 @@ class Faults:
     log: list[Write] = field(default_factory=list)
     fired: list[str] = field(default_factory=list)
     """Which planned faults have struck, in words."""
+    landed: list[str] = field(default_factory=list)
+    """Late requests that have arrived, with what became of them."""
     touched: dict[tuple[str, str, str, str, str], bool] = field(default_factory=dict)
     _planned: dict[tuple[str, int, Moment], Action] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=dict)
     _cuts: dict[tuple[str, str], Way] = field(default_factory=dict)
     _healed: asyncio.Event = field(default_factory=asyncio.Event)
+    _flying: set[asyncio.Task[None]] = field(default_factory=set)
 
     def at(self, actor: str, number: int, moment: Moment, action: Action) -> Faults:
         """Plan a fault at the actor's write `number` (from 1)."""
@@ -175,6 +186,28 @@ class Faults:
     def writes_of(self, actor: str) -> list[Write]:
         """The actor's writes so far."""
         return [write for write in self.log if write.actor == actor]
+
+    # --- late requests -----------------------------------------------------------------------------------------------
+
+    def post(self, call: Callable[[], Awaitable[object]], *, what: str, seconds: float) -> None:
+        """Let a request arrive later, whatever becomes of its sender. Nobody hears the answer."""
+        task = asyncio.create_task(self._land(call, what=what, seconds=seconds), name=f"late {what}")
+        self._flying.add(task)
+        task.add_done_callback(self._flying.discard)
+
+    async def _land(self, call: Callable[[], Awaitable[object]], *, what: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        try:
+            await call()
+        except errors.ApiError as error:
+            self.landed.append(f"{what}: {type(error).__name__}")
+        else:
+            self.landed.append(f"{what}: done")
+
+    def call_off(self) -> None:
+        """Drop what is still on its way: the world ends."""
+        for task in self._flying:
+            task.cancel()
 
     # --- partitions --------------------------------------------------------------------------------------------------
 

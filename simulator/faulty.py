@@ -24,7 +24,20 @@ from machinery.port import (
     Propagation,
     WatchEvent,
 )
-from simulator.faults import REQUEST_TIMEOUT, WATCH_SILENCE, ActorKilled, Delay, Fail, Hang, Kill, Life, Moment, Way
+from simulator.faults import (
+    REQUEST_TIMEOUT,
+    WATCH_SILENCE,
+    Action,
+    ActorKilled,
+    Delay,
+    Fail,
+    Hang,
+    Kill,
+    Late,
+    Life,
+    Moment,
+    Way,
+)
 
 T = TypeVar("T")
 TOUCHED = "simulator.volcano-federation.io/touched"
@@ -230,17 +243,21 @@ class FaultyPort:
             subresource=subresource or "",
             time=asyncio.get_running_loop().time(),
         )
-        await self._strike(number, Moment.BEFORE)
+        action = self._faults.planned(self._life.actor, number, Moment.BEFORE)
+        if isinstance(action, Late):
+            self._faults.post(call, what=str(self._faults.log[-1]), seconds=action.seconds)
+            raise errors.Unreachable(f"connection to {self._server} lost by the simulator")
+        await self._strike(action)
         try:
             answer = await self._asked(call)
         except errors.ApiError:
-            await self._strike(number, Moment.AFTER)  # a refusal is an answer too
+            await self._strike(self._faults.planned(self._life.actor, number, Moment.AFTER))  # a refusal is an answer too
             raise
-        await self._strike(number, Moment.AFTER)
+        await self._strike(self._faults.planned(self._life.actor, number, Moment.AFTER))
         return answer
 
-    async def _strike(self, number: int, moment: Moment) -> None:
-        match self._faults.planned(self._life.actor, number, moment):
+    async def _strike(self, action: Action | None) -> None:
+        match action:
             case None:
                 return
             case Kill():
@@ -250,7 +267,7 @@ class FaultyPort:
                 raise error()
             case Delay(seconds):
                 await asyncio.sleep(seconds)
-            case Hang():
+            case Hang() | Late():  # an answer that is late after its time-out is no answer
                 await asyncio.sleep(REQUEST_TIMEOUT)
                 raise errors.Unreachable(f"no answer within {REQUEST_TIMEOUT:.0f} s")
         self._life.check()

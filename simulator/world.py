@@ -173,6 +173,7 @@ class World:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.faults.call_off()
         for task in self._tasks:
             task.cancel()
         await self._group.__aexit__(kind, error, trace)
@@ -265,6 +266,7 @@ class World:
         for member in self.members:
             for kind in (kinds.JOB, kinds.POD_GROUP, kinds.POD):
                 lines += [f"{member}: {manifests.summary(doc)}" for doc in self.all(kind, server=member)]
+        lines += [f"late: {each}" for each in self.faults.landed]
         told = [write for write in self.faults.log if not (write.verb == "replace" and write.kind == kinds.LEASE.name)]
         return "\n".join([*lines, *map(str, told[-last:])])
 

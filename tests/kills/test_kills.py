@@ -6,43 +6,26 @@ seconds, and the flow must end `Succeed`, every container started exactly once b
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
 from simulator.faults import Kill, Moment, Write
 from simulator.world import World
-from tests.support.quickstart import run, worth_a_kill
+from tests.support.quickstart import SEED, clean, run, told, writes
 
-SEED = 1
 WITHIN = 60.0
 """Seconds from the flow's submission to its end, with one kill: a clean run takes 17, a restart 5, an election up to 12, and
 the quiet time of a new local leader (protocol.md 2, A5) 13."""
 
 
-@functools.cache
-def clean() -> World:
-    """The run without faults."""
-    return run(SEED)
-
-
-@functools.cache
-def writes() -> tuple[Write, ...]:
-    """Every write of it; of renewals the first of each actor and Lease."""
-    return tuple(worth_a_kill(clean().faults.log))
-
-
 CASES = [(write, moment) for write in writes() for moment in Moment]
 
 
-def told(case: tuple[Write, Moment]) -> str:
-    """The name of a case: actor, number, moment, and what was written."""
-    write, moment = case
-    part = f".{write.subresource}" if write.subresource else ""
-    return f"{write.actor}#{write.number}-{moment}-{write.verb}-{write.kind.split('.')[0]}{part}-{write.name}"
+def named(case: tuple[Write, Moment]) -> str:
+    """The name of a case."""
+    return f"{case[1]}-{told(case[0])}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=told)
+@pytest.mark.parametrize("case", CASES, ids=named)
 def test_a_kill_changes_nothing_in_the_end(case: tuple[Write, Moment]) -> None:
     write, moment = case
 

@@ -14,7 +14,7 @@ from machinery import errors
 from machinery.clock import Chance
 from machinery.port import EventType, PatchType
 from simulator.api import ApiServer, MemoryPort
-from simulator.faults import Action, ActorKilled, Delay, Faults, Hang, Kill, Life, Moment, WatchFaults, Way, answer
+from simulator.faults import Action, ActorKilled, Delay, Faults, Hang, Kill, Late, Life, Moment, WatchFaults, Way, answer
 from simulator.faulty import FaultyPort
 from simulator.loop import SimClock
 from simulator.supervisor import Supervisor
@@ -260,3 +260,41 @@ async def test_a_watch_over_a_partition_is_silent_then_catches_up_or_breaks(stag
     with pytest.raises(errors.Unreachable):
         await watching
     assert stage.clock.boot() == pytest.approx(32 + 90, abs=1)
+
+
+async def test_a_late_write_fails_at_once_and_lands_later(stage: Stage, clock: SimClock) -> None:
+    stage.faults.at("a", 1, Moment.BEFORE, Late(15))
+    with pytest.raises(errors.Unreachable):
+        await make(stage.port(), "late")
+    assert clock.boot() < 0.01
+    await clock.sleep(14)
+    assert stage.names() == []
+    await clock.sleep(2)
+    assert stage.names() == ["late"]
+    assert [each.split(": ")[1] for each in stage.faults.landed] == ["done"]
+
+
+async def test_a_late_write_outlives_its_sender_and_what_it_meets_is_known(stage: Stage, clock: SimClock) -> None:
+    async def write(port: FaultyPort) -> None:
+        try:
+            await make(port, "late")
+        except errors.Unreachable:
+            await make(port, "other")
+        await asyncio.Event().wait()
+
+    stage.faults.at("a", 1, Moment.BEFORE, Late(15)).at("a", 2, Moment.AFTER, Kill())
+    stage.supervise(write)
+    await clock.sleep(4)
+    assert stage.names() == ["other"]
+    await stage.port("b").create(CONFIGMAP, {"metadata": {"name": "late"}}, namespace="default")
+    await clock.sleep(16)
+    assert [each.split(": ")[1] for each in stage.faults.landed] == ["AlreadyExists"]
+
+
+async def test_what_is_still_on_its_way_is_called_off_with_the_world(stage: Stage, clock: SimClock) -> None:
+    stage.faults.at("a", 1, Moment.BEFORE, Late(15))
+    with pytest.raises(errors.Unreachable):
+        await make(stage.port(), "late")
+    stage.faults.call_off()
+    await clock.sleep(20)
+    assert stage.names() == [] and stage.faults.landed == []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from apis import kinds
 from machinery.clock import Chance
-from simulator.faults import SEED_ANSWERS, Action, Delay, Hang, Kill, Moment, WatchFaults, Way
+from simulator.faults import SEED_ANSWERS, Action, Delay, Hang, Kill, Late, Moment, WatchFaults, Way
 from simulator.nodes import uniform
 from simulator.world import HUB, Member, World
 
@@ -76,13 +76,15 @@ def draw(seed: int) -> Drawn:
 def _at_a_write(chance: Chance, actor: str) -> tuple[str, int, Moment, Action]:
     number = 1 + chance.below(WRITES[actor.split("-")[0]])
     moment = Moment.BEFORE if chance.below(2) else Moment.AFTER
-    kind = chance.below(6)
+    kind = chance.below(7)
     if kind < 2:
         return actor, number, moment, Kill()
     if kind == 2:
         return actor, number, moment, Hang()
     if kind == 3:
         return actor, number, moment, Delay(chance.uniform(0.1, 20))
+    if kind == 4:
+        return actor, number, Moment.BEFORE, Late(chance.uniform(0.5, 30))
     return actor, number, moment, SEED_ANSWERS[chance.below(len(SEED_ANSWERS))]
 
 

@@ -19,6 +19,8 @@ from tests.support.watching import Watch
 
 MANIFEST = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
 FLOW = "quickstart"
+SEED = 1
+"""The run whose writes are struck one by one."""
 STARTED = 15.0
 """Seconds the programs have to find each other before the flow is applied."""
 PATIENCE = 1800.0
@@ -72,6 +74,24 @@ def run(seed: int, *, strike: Strike = lambda world: (), patience: float = PATIE
     return run_virtual(main, seed=seed)
 
 
+@functools.cache
+def clean() -> World:
+    """The run without faults, which says what writes there are."""
+    return run(SEED)
+
+
+@functools.cache
+def writes() -> tuple[Write, ...]:
+    """Every write of it; of renewals the first of each actor and Lease."""
+    return tuple(worth_a_fault(clean().faults.log))
+
+
+def told(write: Write) -> str:
+    """A write as part of a test's name: actor, number, and what was written."""
+    part = f".{write.subresource}" if write.subresource else ""
+    return f"{write.actor}#{write.number}-{write.verb}-{write.kind.split('.')[0]}{part}-{write.name}"
+
+
 async def to_the_end(
     world: World,
     docs: tuple[Doc, ...],
@@ -110,7 +130,7 @@ def is_renewal(write: Write) -> bool:
     return write.verb == "replace" and write.kind == kinds.LEASE.name
 
 
-def worth_a_kill(log: list[Write]) -> list[Write]:
+def worth_a_fault(log: list[Write]) -> list[Write]:
     """Every write of a run, of renewals the first of each actor and Lease."""
     seen: set[tuple[str, str, str]] = set()
     chosen = []
