@@ -59,13 +59,14 @@ class Ledger:
         self._shadow: Room | None = None
         self._built_on: Room | None = None
         self._undecided: dict[str, str] = {}
+        """UID of each Work without an answer, and the version it was first seen at: where its `worksThrough` ends."""
         inventory.listen(self)
 
     # --- Works: what is decided --------------------------------------------------------------------------------------
 
-    def work_seen(self, work: WorkView, *, before: str) -> None:
-        """A Work without an answer came; `before` is the version that the watch had reached before it."""
-        self._undecided.setdefault(work.uid, before)
+    def work_seen(self, work: WorkView) -> None:
+        """A Work waits for our answer: a new one, or one that is to be looked at again."""
+        self._undecided.setdefault(work.uid, work.version)
 
     def decided(self, work_uid: str) -> None:
         """The Work is accepted, refused or gone."""
@@ -74,8 +75,12 @@ class Ledger:
             self.answers += 1
 
     def through(self, reached: str) -> str:
-        """The resourceVersion up to which every Work is accounted for; `reached` is where the watch of Works stands."""
-        return next(iter(self._undecided.values()), reached)
+        """The resourceVersion up to which every Work is accounted for; `reached` is where the watch of Works stands. A list
+        brings Works in order of name, so that the one that came first need not be the oldest."""
+        if not self._undecided:
+            return reached
+        versions = self._undecided.values()
+        return str(min(map(int, versions)) - 1) if all(each.isdigit() for each in versions) else ""
 
     # --- promises ----------------------------------------------------------------------------------------------------
 

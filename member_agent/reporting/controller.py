@@ -274,7 +274,7 @@ class ReportingController:
             self._look(view, old), generation=(old.generation if old else 0) + 1, now=stamp(self._clock.now())
         )
         answers = self._ledger.answers
-        told = answers == self._answers and self._published is not None
+        told = answers == self._answers and self._published is not None and not self._covers_more(status)
         if told and not capacity.material(old, status, share=self._settings.reporting.share):
             return None
         now, every = self._clock.boot(), self._settings.reporting.every
@@ -287,6 +287,17 @@ class ReportingController:
         await self._write_capacity(view, status)
         self._published, self._answers = status, answers
         return None
+
+    def _covers_more(self, status: CapacityStatus) -> bool:
+        """Works that we answered lie between what was published and now: our own status write moved them, for one. A hub that
+        starts anew compares the versions that Works have then, and would count them twice for ever."""
+        before = self._published.works_through if self._published is not None else ""
+        if not (before.isdigit() and status.works_through.isdigit()):
+            return before != status.works_through
+        low, high = int(before), int(status.works_through)
+        if low >= high:
+            return False
+        return any(work.version.isdigit() and low < int(work.version) <= high for work in self._stores.works.values())
 
     def _look(self, view: CapacityView, old: CapacityStatus | None) -> capacity.Look:
         through = self._ledger.through(self._stores.works.reached)

@@ -115,7 +115,6 @@ class WorkController:
         self._ending: set[Key] = set()
         self._epochs: dict[str, int] = {}
         self._work_of: dict[str, Key] = {}
-        self._reached = ""
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
         stores.jobs.subscribe(self._job_changed)
@@ -148,17 +147,17 @@ class WorkController:
     # --- waking ------------------------------------------------------------------------------------------------------
 
     def _work_changed(self, change: Change[WorkView]) -> None:
-        before, self._reached = self._reached, self._stores.works.reached
-        work = change.new
+        work, old = change.new, change.old
+        if old is not None and (work is None or work.uid != old.uid):
+            self._work_gone(old)
+            old = None
         if work is None:
-            if change.old is not None:
-                self._work_gone(change.old)
             return
         self._learn(work.record.job if work.record else "", work.record.epoch if work.record else 0)
-        if work.deleting or work.applied or work.gone or work.refusal is not None:
+        if answered(work, old):
             self._ledger.decided(work.uid)
-        elif work.uid not in self._memory:
-            self._ledger.work_seen(work, before=before)
+        elif old is None or answered(old, None) or restamped(work, old):
+            self._ledger.work_seen(work)
         self._memory.setdefault(work.uid, Memory())
         self._queue.add(change.key)
 
@@ -220,6 +219,8 @@ class WorkController:
             snapshot = self._snapshot(work, memory, talk)
             step = next_step(snapshot, retry=self._settings.retry)
             if isinstance(step, planner.Wait):
+                if snapshot.work.refusal is not None and step.seconds is None:
+                    self._ledger.decided(work.uid)  # looked at again: the refusal stands
                 return step.seconds
             if isinstance(step, planner.Report):
                 return await self._report(snapshot, memory)
@@ -435,3 +436,18 @@ class WorkController:
 
     def _now(self) -> str:
         return stamp(self._clock.now())
+
+
+def answered(work: WorkView, old: WorkView | None) -> bool:
+    """No answer of ours is owed: given already, or nobody asks. StaleFence is looked at again after a restart of ours and when
+    the hub stamped the Work anew."""
+    if work.deleting or work.applied or work.gone or work.suspended:
+        return True
+    if work.refusal is None:
+        return False
+    return work.refusal.reason != RefusalReason.STALE_FENCE or (old is not None and not restamped(work, old))
+
+
+def restamped(work: WorkView, old: WorkView) -> bool:
+    """The run record changed: another fence number, most likely."""
+    return work.record != old.record
