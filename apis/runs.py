@@ -125,6 +125,8 @@ class BindingRun(_Wire, frozen=True):
     refusals: int = 0
     start_timeouts: dict[str, int] = {}
     past: tuple[Past, ...] = ()
+    order: str = ""
+    """UID of the Command that was carried out last: written with what it did, so that it is done once."""
 
     @property
     def all_gone(self) -> bool:

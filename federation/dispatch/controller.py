@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from federation.dispatch.applier import AT_ONCE, Applier, Result, Validate
 from federation.dispatch.items import Act, Decide, Item
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
-from federation.dispatch.stores import Stores
+from federation.dispatch.stores import Pending, Stores
 from federation.fences import Fences
 from machinery.clock import Clock
 from machinery.errors import NotFound
@@ -172,23 +173,33 @@ class DispatchController:
     # --- Commands ----------------------------------------------------------------------------------------------------
 
     def _command_changed(self, change: Change[CommandView]) -> None:
-        command = change.new
-        if command is not None and command.target[0] == kinds.JOB.kind:
+        if change.new is None and change.old is not None:
+            self._stores.order_gone(change.old)
+            self._touch((change.old.namespace, change.old.target[1]))
+        elif change.new is not None and change.new.target[0] == kinds.JOB.kind:
             self._orders.add(change.key)
 
-    async def _take_command(self, key: Key) -> None:
-        """Delete it first, then do it: a Command is carried out at most once (reference/volcano.md 1.6). What is not done
-        is told in an Event, never dropped in silence."""
+    async def _take_command(self, key: Key) -> float | None:
+        """Do it, then delete it. The binding records with what was done which Command it was, by UID: whoever dies between the
+        two writes, it is carried out once (reference/volcano.md 1.6). What is not done is told in an Event, never dropped in
+        silence."""
         command = self._commands.get(*key)
         if command is None:
-            return
-        job = await self._target(command)
-        try:
+            return None
+        if not self._stores.carried_out(command):
+            job = await self._target(command)
+            if job is not None and command.action in Order.__members__.values() and not job.ended:
+                self._stores.ordered(Pending(command, job.uid, Order(command.action)), key=job.key)
+                self._touch(job.key)
+                return RETRY_LIMIT  # woken as soon as the binding has it; the Job may end before, or be replaced
+            self._tell_undone(command, job)
+        with contextlib.suppress(NotFound):
             await self._port.delete(
                 kinds.COMMAND, command.name, namespace=command.namespace, preconditions=Preconditions(uid=command.uid)
             )
-        except NotFound:
-            return
+        return None
+
+    def _tell_undone(self, command: CommandView, job: JobView | None) -> None:
         if job is None:
             text = f"there is no Job {command.namespace}/{command.target[1]} with the UID that it names"
             self._events.warn(_about(kinds.COMMAND, command), reason="CommandWithoutTarget", message=text)
@@ -197,12 +208,9 @@ class DispatchController:
                 f"{command.action} of Command {command.name}: this version acts on {' and '.join(Order)} only; nothing was done"
             )
             self._events.warn(_about(kinds.JOB, job), reason="CommandNotSupported", message=text)
-        elif job.ended:
+        else:
             text = f"{command.action} of Command {command.name}: the Job has ended; nothing was done"
             self._events.warn(_about(kinds.JOB, job), reason="CommandTooLate", message=text)
-        else:
-            self._stores.orders[job.key] = (job.uid, Order(command.action))
-            self._touch(job.key)
 
     async def _target(self, command: CommandView) -> JobView | None:
         """The Job a Command is for, by a quorum read where the store does not know it. People name the Job, programs its UID as
@@ -292,8 +300,9 @@ class DispatchController:
             self._later.add_after(ANYBODY, reopening + AT_ONCE)
 
     def _note_waiting(self, case: Case, *, committed: bool) -> None:
-        if committed and case.order is not None and self._stores.orders.get(case.key, ("", None))[1] is case.order:
-            del self._stores.orders[case.key]
+        command = self._stores.first_order(case.key)
+        if command is not None and self._stores.carried_out(command):
+            self._orders.add((command.namespace, command.name))
         binding = self._stores.recent_bindings.get(case.key[0], naming.binding_name(case.key[1]))
         waits = (
             case.job is not None

@@ -7,7 +7,9 @@ is then written once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from apis.runs import BindingRun, Ground, Held, Part, PartState, RefusalReason
 from federation.dispatch.snapshot import Case, Member, Order
@@ -52,6 +54,10 @@ class Look:
     """Why the run is withdrawn, where people should read it."""
     idle: bool = False
     """Nothing may be granted now, whatever the state says."""
+
+    def carried_out(self, order: str) -> None:
+        """The record says by its UID that a Command was carried out, whether or not there was anything to do."""
+        self.run = replace(self.run, record=msgspec.structs.replace(self.run.record, order=order))
 
     @property
     def changed(self) -> bool:
@@ -239,3 +245,5 @@ def _look_at_holds(seen: Look, case: Case) -> None:
         seen.apply(Hold(Held.SUSPENDED, spent=spent))
     elif not suspended and held is Held.SUSPENDED:
         seen.apply(Resume())
+    if case.order is not None:
+        seen.carried_out(case.order_uid)

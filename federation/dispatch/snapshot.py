@@ -37,6 +37,8 @@ class Case:
     binding: BindingView | None = None
     works: tuple[WorkView, ...] = ()
     order: Order | None = None
+    order_uid: str = ""
+    """UID of the Command that gives the order."""
     settings: Mapping[str, str] = field(default_factory=dict)
     waited: Mapping[str, float] = field(default_factory=dict)
     troubled: Mapping[str, float] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
 from policies import capacities, members, queueing
 from policies.capacities import CapacityView
-from policies.members import ClusterView, LeaseView, NamespaceView, PolicyView, PriorityView, QueueView
+from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PolicyView, PriorityView, QueueView
 from policies.views import BindingView, JobView, Projections, WorkView
 
 HALF_LIFE: Final = 600.0
@@ -41,6 +41,15 @@ class _Closed:
     """Boot seconds: a newer generation does not reopen it before. 0 after the first refusal."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A Command that a Job's next decision carries out. `job` is the Job's UID."""
+
+    command: CommandView
+    job: str
+    order: Order
+
+
 class Stores:
     """Informers, ledger and memory of one leader. Everything here is rebuilt from the API after a restart, except refusals and
     penalties, which only save attempts."""
@@ -60,7 +69,7 @@ class Stores:
         self.namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
         self.ledger = Ledger()
         self.recent_bindings = Recent(self.bindings)
-        self.orders: dict[Key, tuple[str, Order]] = {}
+        self._orders: dict[Key, list[Pending]] = {}
         self.orphaned: dict[str, float] = {}
         self.told: dict[Key, float] = {}
         self._works_of: dict[Key, dict[Key, WorkView]] = {}
@@ -147,6 +156,39 @@ class Stores:
         pause = 0.0 if times == 1 else min(AGAIN * 2.0 ** (times - 2), AGAIN_LIMIT)
         self._closed[pair] = _Closed(capacity.generation if capacity else 0, text, times, now + pause)
 
+    # --- orders of people --------------------------------------------------------------------------------------------
+
+    def ordered(self, pending: Pending, *, key: Key) -> None:
+        """A Command for this Job, to be carried out in the order in which Commands were given."""
+        others = [each for each in self._orders.get(key, []) if each.command.uid != pending.command.uid]
+        self._orders[key] = sorted([*others, pending], key=lambda each: each.command.order)
+
+    def order_gone(self, command: CommandView) -> None:
+        """The Command is deleted: the next one may be carried out."""
+        key = (command.namespace, command.target[1])
+        left = [each for each in self._orders.get(key, []) if each.command.uid != command.uid]
+        if left:
+            self._orders[key] = left
+        else:
+            self._orders.pop(key, None)
+
+    def carried_out(self, command: CommandView) -> bool:
+        """The binding of its Job says so."""
+        binding = self.recent_bindings.get(command.namespace, naming.binding_name(command.target[1]))
+        return binding is not None and binding.run is not None and binding.run.order == command.uid
+
+    def first_order(self, key: Key) -> CommandView | None:
+        """The Command that comes first: nothing after it is carried out before it is deleted."""
+        pending = self._orders.get(key)
+        return pending[0].command if pending else None
+
+    def _next_order(self, key: Key, *, job: JobView | None, binding: BindingView | None) -> Pending | None:
+        pending = self._orders.get(key)
+        if not pending or job is None or pending[0].job != job.uid:
+            return None
+        done = binding is not None and binding.run is not None and binding.run.order == pending[0].command.uid
+        return None if done else pending[0]
+
     def timed_out(self, cluster: str, *, now: float) -> None:
         """A start timed out there; `now` on the boot clock."""
         self._penalties[cluster] = (min(1.0, self._penalty(cluster, now=now) + 0.5), now)
@@ -183,7 +225,7 @@ class Stores:
         orphaned = 0.0
         if binding is not None and (job is None or job.uid != binding.job_uid):
             orphaned = now - self.orphaned.setdefault(binding.uid, now)
-        uid, order = self.orders.get(key, ("", None))
+        pending = self._next_order(key, job=job, binding=binding)
         namespace = self.namespaces.get(None, key[0])
         works = tuple(work for _, work in sorted(self._works_of.get(key, {}).items()))
         return Case(
@@ -193,7 +235,8 @@ class Stores:
             works=works,
             waited={work.cluster: now - self._first_seen.get(work.uid, now) for work in works},
             troubled={work.cluster: now - self._troubled[work.uid] for work in works if work.uid in self._troubled},
-            order=order if job is not None and job.uid == uid else None,
+            order=pending.order if pending is not None else None,
+            order_uid=pending.command.uid if pending is not None else "",
             settings=namespace.settings if namespace is not None else {},
             orphaned=orphaned,
             told=now - self.told[key] if key in self.told else float("inf"),

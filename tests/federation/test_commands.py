@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apis import kinds
-from simulator.faults import Faults
+from simulator.faults import Faults, Kill, Moment
 from tests.federation.world import World, job, story
 
 
@@ -128,6 +128,59 @@ def test_closing_a_queue_closes_those_under_it_and_the_root_cannot_be_closed() -
         await world.clock.sleep(2.0)
         await world.submit(job("late", queue="team"))
         await world.until_phase("late", "Completed")
+
+    story(tell)
+
+
+@pytest.mark.parametrize("moment", list(Moment))
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_an_abort_is_carried_out_once_at_whatever_write_the_hub_dies(nth: int, moment: Moment) -> None:
+    async def tell(world: World) -> None:
+        faults = Faults(world.chance)
+        world.supervised_hub(faults)
+        world.member("east", seconds=500.0)
+        uid = await world.submit(job("train"))
+        await world.until_phase("train", "Running")
+        await world.clock.sleep(10.0)
+        faults.at("hub", len(faults.writes_of("hub")) + nth, moment, Kill())
+        await order(world, "AbortJob", kind=kinds.JOB, name="train")
+        await world.until_phase("train", "Aborted", within=60.0)
+        await world.until(lambda: no_commands(world), within=60.0)
+        await order(world, "ResumeJob", kind=kinds.JOB, name="train")
+        await world.until_phase("train", "Running", within=60.0)
+        await world.clock.sleep(60.0)
+        assert (await world.state("train"))["phase"] == "Running"
+        assert len(world.journal.of(uid)) == 2
+
+    story(tell)
+
+
+def test_commands_given_while_no_hub_leads_are_carried_out_in_their_order() -> None:
+    async def tell(world: World) -> None:
+        hub = world.hub()
+        world.member("east", seconds=500.0)
+        uid = await world.submit(job("train"))
+        await world.until_phase("train", "Running")
+        hub.cancel()
+        await world.clock.sleep(1.0)
+        for action in ("AbortJob", "ResumeJob", "AbortJob"):
+            await order(world, action, kind=kinds.JOB, name="train")
+        world.hub()
+        await world.clock.sleep(40.0)
+        assert ((await world.state("train"))["phase"], await no_commands(world)) == ("Aborted", True)
+        assert len(world.journal.of(uid)) == 1
+
+    story(tell)
+
+
+def test_an_order_that_comes_before_its_job_is_placed_or_needs_nothing_is_used_up() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", seconds=10.0)
+        await world.submit(job("train"))
+        await order(world, "ResumeJob", kind=kinds.JOB, name="train")
+        await world.until_phase("train", "Completed")
+        assert await no_commands(world)
 
     story(tell)
 
