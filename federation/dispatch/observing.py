@@ -111,7 +111,9 @@ def look(case: Case, *, members: Mapping[str, Member], patience: Patience) -> Lo
     seen.effects = [
         each for each in seen.effects if not isinstance(each, CreateWork) or parts[each.cluster].state is PartState.GRANTED
     ]
-    seen.idle = bool(seen.sweeps) or job.deleting or (binding is not None and binding.left_alone)
+    # While a Work of that name is anywhere, of whatever epoch, its pods may run: nothing is granted beside it.
+    taken = bool(case.works) and seen.run.state in (RunState.WAITING, RunState.HELD)
+    seen.idle = taken or bool(seen.sweeps) or job.deleting or (binding is not None and binding.left_alone)
     return seen
 
 
@@ -122,7 +124,7 @@ def _ended(case: Case) -> str:
         return job.phase
     if binding is None:
         return ""
-    return binding.ended or folding.fold(binding, case.works).ended
+    return binding.ended or folding.fold(binding, (*case.works, *case.lost)).ended
 
 
 def work_of(case: Case, cluster: str) -> WorkView | None:

@@ -26,6 +26,7 @@ class Order(enum.StrEnum):
 class Case:
     """One Job by namespace and name, with everything that carries its name or its binding.
 
+    `lost`: Works that showed an end and vanished before it was recorded: an end is an end.
     `works` are all Works that point to the binding, of whatever epoch or Job UID. `settings` are those of the namespace.
     `waited`: for how many seconds this leader has known the Work of a cluster, on its boot clock: clocks of walls differ.
     `troubled`: clusters that say why containers of the run cannot start, and for how many seconds they have said it.
@@ -36,6 +37,7 @@ class Case:
     job: JobView | None = None
     binding: BindingView | None = None
     works: tuple[WorkView, ...] = ()
+    lost: tuple[WorkView, ...] = ()
     order: Order | None = None
     order_uid: str = ""
     """UID of the Command that gives the order."""

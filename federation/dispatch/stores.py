@@ -17,6 +17,7 @@ from machinery.informer import Change, Informer, Informers
 from policies import capacities, members, queueing
 from policies.capacities import CapacityView
 from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PolicyView, PriorityView, QueueView
+from policies.statuses import TERMINAL
 from policies.views import BindingView, JobView, Projections, WorkView
 
 HALF_LIFE: Final = 600.0
@@ -73,6 +74,8 @@ class Stores:
         self.orphaned: dict[str, float] = {}
         self.told: dict[Key, float] = {}
         self._works_of: dict[Key, dict[Key, WorkView]] = {}
+        self._lost: dict[Key, dict[str, WorkView]] = {}
+        """By cluster, Works that showed an end when they vanished; until the binding records it or goes."""
         self._closed: dict[tuple[str, str], _Closed] = {}
         self._refused_works: set[str] = set()
         self._first_seen: dict[str, float] = {}
@@ -108,6 +111,8 @@ class Stores:
         view = change.new or change.old
         if view is None:
             return None
+        if view.ended or change.new is None:
+            self._lost.pop((view.namespace, view.job), None)
         if change.new is None:
             self.ledger.lost_binding(view.job_uid)
             self.orphaned.pop(view.uid, None)
@@ -128,6 +133,9 @@ class Stores:
             self._troubled.pop(view.uid, None)
             self._first_seen.pop(view.uid, None)
             self.ledger.lost_work(view)
+            binding = self.bindings.get(*view.binding)
+            if view.phase in TERMINAL and binding is not None and not binding.ended:
+                self._lost.setdefault(key, {})[view.cluster] = view
             if not works:
                 del self._works_of[key]
         else:
@@ -233,6 +241,7 @@ class Stores:
             job=job,
             binding=binding,
             works=works,
+            lost=self._lost_of(key, works),
             waited={work.cluster: now - self._first_seen.get(work.uid, now) for work in works},
             troubled={work.cluster: now - self._troubled[work.uid] for work in works if work.uid in self._troubled},
             order=pending.order if pending is not None else None,
@@ -241,6 +250,11 @@ class Stores:
             orphaned=orphaned,
             told=now - self.told[key] if key in self.told else float("inf"),
         )
+
+    def _lost_of(self, key: Key, works: tuple[WorkView, ...]) -> tuple[WorkView, ...]:
+        """Those that no Work stands in the place of."""
+        there = {work.cluster for work in works}
+        return tuple(view for name, view in sorted(self._lost.get(key, {}).items()) if name not in there)
 
     def _member(self, cluster: ClusterView, *, now: float) -> Member:
         namespace = keys.execution_namespace(cluster.name)
