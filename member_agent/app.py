@@ -169,6 +169,7 @@ async def lead(
         clock=clock,
         cluster=settings.cluster,
         cluster_uid=cluster_uid,
+        scheduler=settings.scheduling.scheduler_name,
         settings=settings.works,
         times=settings.times,
     )

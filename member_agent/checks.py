@@ -33,3 +33,13 @@ def impossible(job: JobView) -> tuple[str, str] | None:
     if refused:
         return "NotSupported", f"not supported by this agent yet: {', '.join(refused)}"
     return None
+
+
+def elsewhere(job: JobView, *, scheduler: str) -> tuple[str, str] | None:
+    """Reason and message for a hub-run Job whose pods the gang scheduler would not place: their nodes would come from somebody
+    who knows neither the gang nor that the run is being stopped."""
+    fields = [(name, value) for name, value in job.placed if name.endswith("nodeName") or value != scheduler]
+    if not fields:
+        return None
+    named = ", ".join(f"{name} ({value})" for name, value in fields)
+    return "NotSupported", f"pods of Jobs from the hub are placed by scheduler {scheduler} alone: {named}"

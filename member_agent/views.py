@@ -298,6 +298,28 @@ class _JobSpec(_Wire, frozen=True):
     volumes: list[Any] | None = None
 
 
+class _Place(_Wire, frozen=True):
+    scheduler_name: str = ""
+    node_name: str = ""
+
+
+class _PlacedTemplate(_Wire, frozen=True):
+    spec: _Place = _Place()
+
+
+class _PlacedTask(_Wire, frozen=True):
+    template: _PlacedTemplate = _PlacedTemplate()
+
+
+class _PlacedSpec(_Wire, frozen=True):
+    scheduler_name: str = ""
+    tasks: list[_PlacedTask] | None = None
+
+
+class _Placed(_Wire, frozen=True):
+    spec: _PlacedSpec = _PlacedSpec()
+
+
 class _Job(_Wire, frozen=True):
     metadata: Meta
     spec: _JobSpec = _JobSpec()
@@ -310,7 +332,8 @@ class JobView:
 
     `gang` is None, with `unreadable` naming the field, where the spec cannot be read. `minima` are the task minima that the
     spec states itself; `demands` names what the spec asks for beyond gangs (plugins, policies, dependsOn, …).
-    `record` is the run record of a hub-run Job.
+    `placed` names the fields, with what they say, by which pods get their node from somebody. `record` is the run record of a
+    hub-run Job.
     """
 
     namespace: str
@@ -337,6 +360,7 @@ class JobView:
     minima: tuple[tuple[str, int], ...]
     demands: tuple[str, ...]
     status: JobStatus
+    placed: tuple[tuple[str, str], ...] = ()
 
     @property
     def phase(self) -> str:
@@ -366,12 +390,22 @@ def _demands(spec: _JobSpec) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _fields_of_place(spec: _PlacedSpec) -> tuple[tuple[str, str], ...]:
+    """Fields that say who gives pods their node, or which one, as far as they are set."""
+    found = [("spec.schedulerName", spec.scheduler_name)]
+    for index, task in enumerate(spec.tasks or []):
+        field, place = f"spec.tasks[{index}].template.spec", task.template.spec
+        found += [(f"{field}.schedulerName", place.scheduler_name), (f"{field}.nodeName", place.node_name)]
+    return tuple((name, sys.intern(value)) for name, value in found if value)
+
+
 class Projector:
     """Projections that share shapes: equal pod shapes and gangs are one object."""
 
     def __init__(self) -> None:
         self.pool = Pool()
         self._job = msgspec.json.Decoder(_Job).decode
+        self._placed = msgspec.json.Decoder(_Placed).decode
         self._pod = msgspec.json.Decoder(_Pod).decode
         self._template = msgspec.json.Decoder(PodTemplate).decode
 
@@ -419,6 +453,7 @@ class Projector:
             ),
             demands=_demands(spec),
             status=job.status or JobStatus(),
+            placed=_fields_of_place(self._placed(document).spec),
         )
 
     def pod(self, document: Document) -> PodView:

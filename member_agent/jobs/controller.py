@@ -144,11 +144,18 @@ class JobController:
         again = await self._write_status(job, decided)
         if failed:
             raise failed[0]
-        return again
+        return min((each for each in (again, self._unseen(job)) if each is not None), default=None)
+
+    def _unseen(self, job: JobView) -> float | None:
+        """Seconds until the first pod that was made and not seen is made again: no event tells of that."""
+        now = self._clock.boot()
+        return min((until - now for until in self._made.get(job.uid, {}).values() if until > now), default=None)
 
     def _snapshot(self, job: JobView) -> Snapshot:
         now = self._clock.boot()
         made = {name: until for name, until in self._made.get(job.uid, {}).items() if until > now}
+        if job.uid in self._made:
+            self._made[job.uid] = made
         return Snapshot(
             job=job,
             group=self._group(job),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from apis.capacity import Orphan
-from apis.runs import RefusalReason
+from apis.runs import RefusalReason, RunRecord
 from machinery import errors
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Key, is_newer
@@ -25,6 +25,7 @@ from member_agent.settings import ProtocolTimes, WorkSettings
 from member_agent.views import JobView, NodeView, PodView, Projector, QueueView, WorkView, project_work
 from member_agent.works import planner, remains, report
 from member_agent.works.applier import WorkApplier
+from member_agent.works.epochs import Epochs
 from member_agent.works.lease import LeaseReader
 from member_agent.works.pace import Pace
 from member_agent.works.planner import Step, next_step
@@ -60,10 +61,18 @@ class Stores:
 
 @dataclass(slots=True)
 class Talk:
-    """What was asked during one reconciliation: an answer is as old as the reconciliation at most."""
+    """What was asked during one reconciliation: an answer is as old as the reconciliation at most, and older than no change of
+    what it was asked about."""
 
+    about: tuple[str, RunRecord | None] = ("", None)
     lease: LeaseAnswer | None = None
     no_job: bool = False
+
+    def turn_to(self, work: WorkView) -> None:
+        """Answers about another Work of the name, or about another run record, say nothing about this one: the Lease must be
+        read after the Work was seen as it is (protocol.md 2, A1)."""
+        if self.about != (work.uid, work.record):
+            self.about, self.lease, self.no_job = (work.uid, work.record), None, False
 
 
 @dataclass(slots=True)
@@ -95,6 +104,7 @@ class WorkController:
         clock: Clock,
         cluster: str,
         cluster_uid: str,
+        scheduler: str,
         settings: WorkSettings,
         times: ProtocolTimes,
     ) -> None:
@@ -103,6 +113,7 @@ class WorkController:
         self._ledger = ledger
         self._clock = clock
         self._cluster_uid = cluster_uid
+        self._scheduler = scheduler
         self._settings = settings
         self._quiet_until = clock.boot() + times.quiet
         self._unanswered = times.unanswered
@@ -113,7 +124,7 @@ class WorkController:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._memory: dict[str, Memory] = {}
         self._ending: set[Key] = set()
-        self._epochs: dict[str, int] = {}
+        self._epochs = Epochs()
         self._work_of: dict[str, Key] = {}
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
@@ -153,7 +164,8 @@ class WorkController:
             old = None
         if work is None:
             return
-        self._learn(work.record.job if work.record else "", work.record.epoch if work.record else 0)
+        if work.record is not None:
+            self._epochs.learn(work.record.job, work.record.epoch)
         if answered(work, old):
             self._ledger.decided(work.uid)
         elif old is None or answered(old, None) or restamped(work, old):
@@ -173,7 +185,7 @@ class WorkController:
         if job is None or not job.managed:
             return
         if job.record is not None:
-            self._learn(job.record.job, job.record.epoch)
+            self._epochs.learn(job.record.job, job.record.epoch)
         memory = self._memory.get(job.work_uid)
         fresh = memory.job if memory is not None else None
         if memory is not None and fresh is not None and fresh.uid == job.uid:
@@ -203,10 +215,6 @@ class WorkController:
                 if owner in self._work_of:
                     self._queue.add(self._work_of[owner])
 
-    def _learn(self, job: str, epoch: int) -> None:
-        if job:
-            self._epochs[job] = max(self._epochs.get(job, 0), epoch)
-
     # --- reconciling -------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -234,17 +242,19 @@ class WorkController:
     def _snapshot(self, work: WorkView, memory: Memory, talk: Talk) -> Snapshot:
         if memory.work is not None and memory.work.uid == work.uid and is_newer(memory.work.version, work.version):
             work = memory.work
+        talk.turn_to(work)
         job = None if talk.no_job else self._job(work, memory)
         offered, error = self._offered(work, memory)
         snapshot = Snapshot(
             work=work,
             cluster_uid=self._cluster_uid,
+            scheduler=self._scheduler,
             job=job,
             asked=talk.no_job,
             offered=offered,
             offered_error=error,
             lease=talk.lease,
-            newest_epoch=self._epochs.get(work.record.job, 0) if work.record else 0,
+            newest_epoch=self._epochs.newest(work.record.job) if work.record else 0,
             queue=self._stores.queues.get("", offered.queue) if offered else None,
         )
         if snapshot.ours and job is not None:

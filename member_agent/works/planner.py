@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from apis import keys, kinds
 from apis.runs import RefusalReason
-from member_agent.checks import impossible
+from member_agent.checks import elsewhere, impossible
+from member_agent.views import JobView
 from member_agent.works.lifecycle import Stage
 from member_agent.works.remains import Left, Trace
 from member_agent.works.snapshot import Snapshot
@@ -213,11 +214,15 @@ def _unfit(snapshot: Snapshot) -> Refuse | LoadManifest | None:
         return Refuse(RefusalReason.DENIED, f"namespace {target.namespace or '(none)'} takes no work from the hub")
     if snapshot.offered is None:
         return Refuse(RefusalReason.INVALID, snapshot.offered_error) if snapshot.offered_error else LoadManifest()
-    fault = impossible(snapshot.offered)
+    fault = _fault(snapshot.offered, scheduler=snapshot.scheduler)
     if fault is None:
         return None
     code = RefusalReason.EXTENSION_UNSUPPORTED if fault[0] == "NotSupported" else RefusalReason.INVALID
     return Refuse(code, fault[1])
+
+
+def _fault(offered: JobView, *, scheduler: str) -> tuple[str, str] | None:
+    return impossible(offered) or elsewhere(offered, scheduler=scheduler)
 
 
 def _stale(snapshot: Snapshot) -> Refuse | None:
@@ -267,7 +272,7 @@ def _applied(snapshot: Snapshot) -> Step:
         return Report()  # a Work that has ended shrinks to its identity: that is no order
     if snapshot.offered is None:
         return LoadManifest()
-    return Update() if impossible(snapshot.offered) is None else Report()
+    return Update() if _fault(snapshot.offered, scheduler=snapshot.scheduler) is None else Report()
 
 
 # --- ending ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from apis import keys
 from member_agent.views import JobView, Meta, QueueView, WorkView
 from member_agent.works.remains import Left, Trace
 
@@ -57,6 +58,8 @@ class Snapshot:
 
     work: WorkView
     cluster_uid: str
+    scheduler: str = keys.DEFAULT_SCHEDULER
+    """Who gives pods of hub-run Jobs their node here."""
     job: JobView | None = None
     asked: bool = False
     offered: JobView | None = None

@@ -110,8 +110,9 @@ def test_the_backlog_counts_accepted_gangs_and_local_ones_by_queue_and_priority(
     async def tell(stage: Stage) -> None:
         client = stage.world.client(EAST)
         await client.create(kinds.PRIORITY_CLASS, {"metadata": {"name": "urgent"}, "value": 100})
-        # Accepted, and bound by nobody: another scheduler was asked for.
-        held = job("held", replicas=2, cpu="3", schedulerName="somebody-else")
+        # Accepted, and not to be bound yet: its pods have a gate.
+        held = job("held", replicas=2, cpu="3")
+        held["spec"]["tasks"][0]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/later"}]
         work = await stage.grant(held)
         specs: dict[str, Any] = {"waits": {}, "pressing": {"priorityClassName": "urgent"}}
         for name, spec in specs.items():
