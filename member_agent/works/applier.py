@@ -45,6 +45,14 @@ class WorkApplier:
         except errors.NotFound:
             return None
 
+    async def has_node(self, name: str) -> bool:
+        """Whether the member has a node of this name; False when it certainly has none."""
+        try:
+            await self._local.get(kinds.NODE, name)
+        except errors.NotFound:
+            return False
+        return True
+
     async def pods(self, job: JobView) -> list[Document]:
         """Pods with the Job's name label; the caller keeps those that it controls."""
         found: list[Document] = []

@@ -327,6 +327,12 @@ class WorkController:
                 document = await applier.job(work)
                 talk.no_job = document is None
                 memory.job = self._projector.job(document) if document is not None else None
+            case planner.AskNodes():
+                for name in step.names:
+                    if await applier.has_node(name):
+                        self._remains.node_found(name, now=self._clock.boot())
+                    else:
+                        self._remains.node_absent(name)
             case planner.LoadManifest():
                 await self._load(work, memory)
             case planner.Accept():

@@ -79,6 +79,13 @@ class RecordNodes:
 
 
 @dataclass(frozen=True, slots=True)
+class AskNodes:
+    """Read these nodes by quorum: only one that was certainly deleted counts as declared (A4)."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopPods:
     """Ask for these pods to end, with their own grace."""
 
@@ -130,6 +137,7 @@ Step = (
     | DeleteJob
     | ListPods
     | RecordNodes
+    | AskNodes
     | StopPods
     | ReportLeft
     | ReportLost
@@ -288,8 +296,15 @@ def _stopping(snapshot: Snapshot) -> Step | None:
     if snapshot.to_stop:
         return StopPods(snapshot.to_stop)
     if snapshot.left.pods:
-        return ReportLeft(snapshot.left) if snapshot.left.unreachable else Wait(snapshot.left.again)
+        return _waiting(snapshot.left)
     return Wait(snapshot.quiet) if snapshot.quiet > 0 else None
+
+
+def _waiting(left: Left) -> Step:
+    """Some pods may still run."""
+    if left.unknown:
+        return AskNodes(left.unknown)
+    return ReportLeft(left) if left.unreachable else Wait(left.again)
 
 
 def _vanishing(snapshot: Snapshot, *, lost: bool) -> Step:
@@ -303,7 +318,7 @@ def _vanishing(snapshot: Snapshot, *, lost: bool) -> Step:
         if lost:
             return Wait()
         if snapshot.left.pods:
-            return ReportLeft(snapshot.left) if snapshot.left.unreachable else Wait(snapshot.left.again)
+            return _waiting(snapshot.left)
         return Wait(snapshot.quiet) if snapshot.quiet > 0 else ReportLost()
     if not lost:
         return _stopping(snapshot) or ReportLost()
@@ -317,7 +332,7 @@ def _withdrawn(snapshot: Snapshot) -> Step:
         if job is None and not snapshot.asked:
             return AskJob()
         if snapshot.left.pods:
-            return ReportLeft(snapshot.left) if snapshot.left.unreachable else Wait(snapshot.left.again)
+            return _waiting(snapshot.left)
         return Wait(snapshot.quiet) if snapshot.quiet > 0 else Confirm()
     if not job.deleting:
         return DeleteJob()

@@ -1,7 +1,8 @@
 """Which pods of a run may still be running, whatever became of their objects (protocol.md 2, A4).
 
 A pod is gone when (i) its kubelet reported its end, or (ii) its object went and its node stayed Ready for K after, or (iii)
-its node shows another boot ID or the out-of-service taint, or a person deleted the Node object. Times are boot-clock seconds.
+its node shows another boot ID or the out-of-service taint, or a person deleted the Node object. A node that is merely not
+known here was not deleted for all we know: it must be asked for by quorum. Times are boot-clock seconds.
 """
 
 from __future__ import annotations
@@ -39,11 +40,20 @@ def write(traces: Mapping[str, Trace]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What may still run: names for the condition, whether a node is to blame, and when to look again without an event."""
+    """What may still run: names for the condition, whether a node is to blame, which nodes nobody knows here, and when to look
+    again without an event."""
 
     pods: tuple[str, ...] = ()
     unreachable: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     again: float | None = None
+
+
+ASK_AGAIN = 5.0
+"""Seconds after which a node that the API server has and no watch has shown is asked for again."""
+
+DELETED_KEPT = 4096
+"""Names of deleted nodes remembered; one that is forgotten is asked for."""
 
 
 class Remains:
@@ -52,6 +62,8 @@ class Remains:
     def __init__(self, *, kubelet: float) -> None:
         self._kubelet = kubelet
         self._nodes: dict[str, NodeView] = {}
+        self._deleted: dict[str, None] = {}
+        self._found_at: dict[str, float] = {}
         self._ready_since: dict[str, float] = {}
         self._present: dict[str, dict[str, PodView]] = {}
         self._confirmed: dict[str, set[str]] = {}
@@ -65,14 +77,28 @@ class Remains:
         if new is None:
             self._nodes.pop(name, None)
             self._ready_since.pop(name, None)
+            self.node_absent(name)
             return True
         self._nodes[name] = new
+        self._deleted.pop(name, None)
+        self._found_at.pop(name, None)
         if not new.ready:
             self._ready_since.pop(name, None)
         elif old is None or not old.ready or old.boot_id != new.boot_id:
             self._ready_since[name] = now
         before = (old.ready, old.boot_id, old.out_of_service) if old else None
         return before != (new.ready, new.boot_id, new.out_of_service)
+
+    def node_absent(self, name: str) -> None:
+        """The Node object was deleted: its deletion was seen, or the API server says so when asked."""
+        self._found_at.pop(name, None)
+        self._deleted[name] = None
+        while len(self._deleted) > DELETED_KEPT:
+            del self._deleted[next(iter(self._deleted))]
+
+    def node_found(self, name: str, *, now: float) -> None:
+        """The API server has a node that was not seen yet: its watch will show it."""
+        self._found_at[name] = now
 
     def pod_changed(self, change: Change[PodView], *, now: float) -> None:
         """Fold in; only pods of runs are remembered."""
@@ -135,6 +161,7 @@ class Remains:
         present = self._present.get(owner, {})
         pods = {pod.name for pod in present.values() if not pod.node and not pod.ended}
         unreachable: set[str] = set()
+        unknown: set[str] = set()
         again: list[float] = []
         for uid, trace in traces.items():
             verdict = self._look(uid, trace, present.get(uid), now=now)
@@ -142,19 +169,28 @@ class Remains:
                 continue
             pods.add(trace.pod)
             node = self._nodes.get(trace.node)
-            if node is not None and not node.ready:
+            if node is None and verdict == 0:
+                unknown.add(trace.node)
+            elif node is not None and not node.ready:
                 unreachable.add(trace.node)
             if verdict > 0:
                 again.append(verdict)
-        return Left(tuple(sorted(pods)), tuple(sorted(unreachable)), min(again, default=None))
+        return Left(tuple(sorted(pods)), tuple(sorted(unreachable)), tuple(sorted(unknown)), min(again, default=None))
 
     def _look(self, uid: str, trace: Trace, pod: PodView | None, *, now: float) -> float | None:
-        """None: gone. Otherwise it may run; a positive number says when to look again, 0 that an event will tell."""
+        """None: gone. Otherwise it may run; a positive number says when to look again, 0 that an event will tell, or an answer
+        about a node that is not known."""
+        if pod is not None and pod.confirmed:
+            return None
         node = self._nodes.get(trace.node)
-        if node is None or node.out_of_service or (trace.boot and node.boot_id and node.boot_id != trace.boot):
+        if node is None:
+            if trace.node in self._deleted:
+                return None
+            return max(self._found_at.get(trace.node, float("-inf")) + ASK_AGAIN - now, 0.0)
+        if node.out_of_service or (trace.boot and node.boot_id and node.boot_id != trace.boot):
             return None
         if pod is not None:
-            return None if pod.confirmed else 0.0
+            return 0.0
         absent = self._absent_since.setdefault(uid, now)
         ready = self._ready_since.get(trace.node)
         if ready is None:
