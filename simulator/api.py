@@ -27,6 +27,7 @@ from machinery.port import (
     WatchEvent,
 )
 from simulator import patches, schemas, selectors
+from simulator.admission import User
 from simulator.applying import apply
 from simulator.discovery import answer
 from simulator.server import ApiServer
@@ -45,13 +46,21 @@ class MemoryPort:
     """`machinery.port.Port` on an in-memory API server.
 
     `latency` gives the seconds one request takes; None: no time, but one turn of the loop. `agent` is the field manager of
-    plain writes.
+    plain writes and the name of the user, `groups` are the groups that admission policies may ask about.
     """
 
-    def __init__(self, server: ApiServer, *, latency: Callable[[], float] | None = None, agent: str = "memory") -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        latency: Callable[[], float] | None = None,
+        agent: str = "memory",
+        groups: tuple[str, ...] = (),
+    ) -> None:
         self.server = server
         self._latency = latency
         self._agent = agent
+        self._user = User(agent, groups)
         self._watchers: dict[Watcher, None] = {}
 
     # --- reads -------------------------------------------------------------------------------------------------------
@@ -195,19 +204,21 @@ class MemoryPort:
 
     async def create(self, kind: Kind, body: Body, *, namespace: str | None = None, dry_run: bool = False) -> Document:
         async with self._way():
-            doc = self.server.decode(body)
-            return self.server.create(kind, doc, namespace=namespace, dry_run=dry_run).raw
+            with self.server.acting(self._user):
+                doc = self.server.decode(body)
+                return self.server.create(kind, doc, namespace=namespace, dry_run=dry_run).raw
 
     async def replace(
         self, kind: Kind, name: str, body: Body, *, namespace: str | None = None, subresource: str | None = None
     ) -> Document:
         async with self._way():
-            doc = self.server.decode(body)
-            if subresource is None and schemas.traits(kind).create_on_put and not self._exists(kind, name, namespace):
-                doc.setdefault("metadata", {}).pop("resourceVersion", None)
-                return self.server.create(kind, doc, namespace=namespace).raw
-            old = self.server.read(kind, name, namespace=namespace)
-            return self.server.update(old, doc, subresource=subresource, writer=self._agent).raw
+            with self.server.acting(self._user):
+                doc = self.server.decode(body)
+                if subresource is None and schemas.traits(kind).create_on_put and not self._exists(kind, name, namespace):
+                    doc.setdefault("metadata", {}).pop("resourceVersion", None)
+                    return self.server.create(kind, doc, namespace=namespace).raw
+                old = self.server.read(kind, name, namespace=namespace)
+                return self.server.update(old, doc, subresource=subresource, writer=self._agent).raw
 
     def _exists(self, kind: Kind, name: str, namespace: str | None) -> bool:
         return self.server.collection(kind).get(namespace or "", name) is not None
@@ -225,22 +236,23 @@ class MemoryPort:
         force: bool = False,
     ) -> Document:
         async with self._way():
-            patch = self.server.decode(body if isinstance(body, bytes) else orjson.dumps(body))
-            if type is PatchType.APPLY:
-                return apply(
-                    self.server,
-                    kind=kind,
-                    name=name,
-                    applied=patch,
-                    namespace=namespace,
-                    subresource=subresource,
-                    manager=field_manager,
-                    force=force,
-                ).raw
-            old = self.server.read(kind, name, namespace=namespace)
-            doc = self._patched(old, patch, type)
-            writer = field_manager or self._agent
-            return self.server.update(old, doc, subresource=subresource, writer=writer, conditional=False).raw
+            with self.server.acting(self._user):
+                patch = self.server.decode(body if isinstance(body, bytes) else orjson.dumps(body))
+                if type is PatchType.APPLY:
+                    return apply(
+                        self.server,
+                        kind=kind,
+                        name=name,
+                        applied=patch,
+                        namespace=namespace,
+                        subresource=subresource,
+                        manager=field_manager,
+                        force=force,
+                    ).raw
+                old = self.server.read(kind, name, namespace=namespace)
+                doc = self._patched(old, patch, type)
+                writer = field_manager or self._agent
+                return self.server.update(old, doc, subresource=subresource, writer=writer, conditional=False).raw
 
     def _patched(self, old: Stored, patch: Any, type: PatchType) -> Doc:
         current: Doc = orjson.loads(old.raw)

@@ -8,7 +8,8 @@ deletion (kube-controller-manager) are in `collector`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import orjson
@@ -19,7 +20,7 @@ from machinery import errors
 from machinery.clock import Chance, Clock, Ids, stamp
 from machinery.errors import FieldCause
 from machinery.port import Preconditions, Propagation
-from simulator import deletion, documents, fields, rules, schemas, structural
+from simulator import admission, deletion, documents, fields, rules, schemas, structural
 from simulator.collector import Collector
 from simulator.store import Change, Collection, Doc, Stored, seal
 
@@ -46,6 +47,8 @@ class ApiServer:
         self.list_keys: dict[Kind, fields.ListKeys] = {**structural.list_keys()}
         self.access: Callable[[Doc], bool] = lambda review: True
         """Answers SubjectAccessReviews, given their spec."""
+        self.user = admission.User()
+        """Whose request is being served; see `acting`."""
         self.listeners: list[Callable[[Change], None]] = []
         self.snapshots: dict[tuple[Kind, str | None, int], list[Stored]] = {}
         self._collections: dict[Kind, Collection] = {}
@@ -122,6 +125,7 @@ class ApiServer:
         if strategy.status and kind != kinds.NODE:  # kubelets register with their status
             doc.pop("status", None)
         self._validate(kind, doc, None)
+        self._admit(kind, doc, None)
         stored = seal(kind, doc, version=self.version if dry_run else self.version + 1, owned=owned)
         if not dry_run:
             self._commit(Change(self.version + 1, None, stored))
@@ -183,6 +187,22 @@ class ApiServer:
         if causes:
             self._invalid(kind, doc["metadata"]["name"], causes)
 
+    @contextlib.contextmanager
+    def acting(self, user: admission.User) -> Iterator[None]:
+        """What is written in this block is written by `user`."""
+        before, self.user = self.user, user
+        try:
+            yield
+        finally:
+            self.user = before
+
+    def _admit(self, kind: Kind, doc: Doc, old: Doc | None, *, subresource: str = "") -> None:
+        policies, bindings = self.collection(admission.POLICIES), self.collection(admission.BINDINGS)
+        why = admission.refusal(policies, bindings, user=self.user, kind=kind, subresource=subresource, doc=doc, old=old)
+        if why:
+            name = doc["metadata"]["name"]
+            raise self.failure(422, "Invalid", f'{kind.name} "{name}" is forbidden: {why}')
+
     def _invalid(self, kind: Kind, name: str, causes: list[FieldCause]) -> NoReturn:
         text = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
         shown = text if len(causes) == 1 else f"[{text}]"
@@ -218,6 +238,7 @@ class ApiServer:
         documents.keep_system_metadata(old, doc["metadata"])
         self._check_finalizers(old, doc["metadata"])
         self._validate(kind, doc, old.doc)
+        self._admit(kind, doc, old.doc, subresource=subresource or "")
         if strategy.generation and documents.bumps_generation(old, doc):
             doc["metadata"]["generation"] = old.doc["metadata"].get("generation", 0) + 1
         doc["metadata"]["resourceVersion"] = str(old.version)

@@ -34,6 +34,9 @@ HUB = "hub"
 LATENCY = (0.001, 0.005)
 """Seconds of one request on virtual time. On real time a request takes none of its own."""
 
+AGENTS = "volcano-federation:agents"
+"""The group of every credential of agents and fencers at the hub."""
+
 Doc = dict[str, Any]
 
 
@@ -144,7 +147,9 @@ class World:
     def port(self, server: str, *, life: Life) -> FaultyPort:
         """A connection of one life of an actor to a server."""
         latency = self._latency and self._way(f"latency {life.actor} {life.number} {server}", *self._latency)
-        return FaultyPort(MemoryPort(self.servers[server], latency=latency, agent=life.actor), life=life, server=server)
+        groups = (AGENTS,) if server == HUB and life.actor not in self._programs.hub else ()
+        port = MemoryPort(self.servers[server], latency=latency, agent=life.actor, groups=groups)
+        return FaultyPort(port, life=life, server=server)
 
     def _way(self, name: str, low: float, high: float) -> Callable[[], float]:
         chance = self._chance(name)

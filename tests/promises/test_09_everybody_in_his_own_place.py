@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apis import keys, kinds
+from federation.clusters import guard
+from machinery import errors
+from machinery.port import PatchType
+from simulator.api import MemoryPort
 from simulator.faults import Write
 from simulator.store import Change
-from simulator.world import HUB, World
+from simulator.world import AGENTS, HUB, World
 from tests.support.quickstart import FLOW, documents
 from tests.support.stage import play
 from tests.support.stories import phase
@@ -57,16 +63,35 @@ def test_the_fence_number_is_one_more_per_leader_and_nobody_else_moves_it() -> N
 
 
 def test_the_hub_forbids_agents_to_raise_it() -> None:
-    """The admission policy that an API server enforces is there, bound, and denies."""
+    """By the admission policy that it puts in force: its own expressions are evaluated, as an API server does."""
 
     async def story(world: World) -> None:
-        (policy,) = world.all(kinds.ADMISSION_POLICY)
-        (binding,) = world.all(kinds.ADMISSION_POLICY_BINDING)
-        assert binding["spec"]["policyName"] == policy["metadata"]["name"]
-        assert binding["spec"]["validationActions"] == ["Deny"]
-        assert policy["spec"]["failurePolicy"] == "Fail"
-        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-        assert rule["resources"] == ["leases"]
-        assert any("leaseTransitions" in it["expression"] + str(policy["spec"]) for it in policy["spec"]["validations"])
+        agent = MemoryPort(world.servers[HUB], agent="fencer-east", groups=(guard.AGENTS,))
+        where = keys.execution_namespace("east")
+        lease = world.get(kinds.LEASE, keys.MEMBER_LEASE, namespace=where)
+        assert lease is not None
+        before = lease["spec"]["leaseTransitions"]
+
+        async def write(**spec: object) -> None:
+            patch = {"spec": spec}
+            await agent.patch(kinds.LEASE, keys.MEMBER_LEASE, patch, type=PatchType.MERGE, namespace=where)
+
+        for number in (before + 1, before - 1, None):
+            with pytest.raises(errors.Invalid, match="only the hub creates this Lease and raises it"):
+                await write(leaseTransitions=number)
+        await write(holderIdentity="another")
+        body = {"metadata": {"name": "another"}, "spec": {"leaseTransitions": before}}
+        with pytest.raises(errors.Invalid, match="only the hub"):
+            await agent.create(kinds.LEASE, body, namespace=where)
+        await agent.create(kinds.LEASE, body, namespace="default")  # a Lease that is no member's is nobody's fence number
+
+        hub = MemoryPort(world.servers[HUB], agent="hub")
+        raised = {"spec": {"leaseTransitions": before + 1}}
+        await hub.patch(kinds.LEASE, keys.MEMBER_LEASE, raised, type=PatchType.MERGE, namespace=where)
 
     play(story)
+
+
+def test_the_programs_of_a_member_are_known_as_agents() -> None:
+    """Otherwise nothing would be forbidden to them in all the other stories."""
+    assert AGENTS == guard.AGENTS

@@ -30,10 +30,10 @@ ALONE = os.environ.get("VF_SEED", "")
 
 STEPS = {"split": (), "left": ("split",), "right": ("split",), "join": ("left", "right")}
 DOCS = (
-    template("split", pods=2, cpu="500m", runs_for=1),
+    template("split", pods=1, cpu="500m", runs_for=1),
     template("left", pods=3, cpu=1, runs_for=2),
     template("right", pods=2, cpu="1500m", runs_for=3),
-    template("join", pods=2, cpu="500m", runs_for=1),
+    template("join", pods=1, cpu="500m", runs_for=1),
     flow("diamond", STEPS),
 )
 
