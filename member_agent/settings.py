@@ -17,7 +17,11 @@ class _Settings(BaseModel):
 
 
 class ProtocolTimes(_Settings):
-    """The times of protocol.md 2, on the boot-time clock."""
+    """The times of protocol.md 2 that the programs of a member use, on the boot-time clock.
+
+    How long a member may be away (fenceAfter) is said by each Work; G, W and the inequalities about them (I1, I2) come with
+    fencing itself, which this version does not do (condition FencingArmed).
+    """
 
     renew: float = Field(
         default=10.0, gt=0, description="Tr: the fencer renews the member Lease; a tenth of a minute costs little"
@@ -26,31 +30,20 @@ class ProtocolTimes(_Settings):
     answer: float = Field(
         default=10.0, gt=0, description="the port gives up a request without answer after so long; it may still take effect"
     )
-    fence_after: float = Field(default=600.0, gt=0, description="how long a member may be away before Fence acts")
     handover: float = Field(
         default=30.0, gt=0, description="D: a fencer takes over when the renewal counter stood still so long"
     )
-    grace: float = Field(default=30.0, gt=0, description="G: the longest grace given to pods that are stopped for a fence")
     kubelet: float = Field(
         default=60.0, gt=0, description="K: a Ready node has ended what is no longer in the API after so long"
     )
-    clock_rate: float = Field(default=0.01, ge=0, lt=0.5, description="rho: how wrong two clocks may run (share, not seconds)")
     lease_duration: float = Field(default=10.0, gt=0, description="leader election of agents: how long a leader is believed")
     renew_deadline: float = Field(default=6.0, gt=0, description="leader election of agents: how long a leader believes itself")
 
     @model_validator(mode="after")
-    def _inequalities(self) -> Self:
-        if not self.fence_after > 3 * (self.renew + self.request):
-            raise ValueError("I1: fence_after must be more than 3 (renew + request)")
+    def _election_is_safe(self) -> Self:
         if not self.renew_deadline + self.request < self.lease_duration:
             raise ValueError("I3: renew_deadline + request must be less than lease_duration")
         return self
-
-    @property
-    def hub_waits(self) -> float:
-        """I2: the least the hub must wait before it fences (W)."""
-        rate = (1 + self.clock_rate) / (1 - self.clock_rate)
-        return rate * (self.fence_after + self.handover + self.grace + self.kubelet)
 
     @property
     def quiet(self) -> float:
@@ -63,9 +56,8 @@ class ProtocolTimes(_Settings):
         return self.answer + self.request
 
     def scaled(self, factor: float) -> ProtocolTimes:
-        """All times multiplied by `factor`, the clock rate and the port's time-out as they are; for tests."""
-        kept = ("clock_rate", "answer")
-        times = {name: value if name in kept else value * factor for name, value in self.model_dump().items()}
+        """All times multiplied by `factor`, the port's time-out as it is; for tests."""
+        times = {name: value if name == "answer" else value * factor for name, value in self.model_dump().items()}
         return ProtocolTimes(**times)
 
 

@@ -12,8 +12,6 @@ from member_agent.views import NodeView
 
 Doc = dict[str, Any]
 
-NOT_ARMED = "Fence is not built yet: a policy that asks for it acts as Continue"
-
 
 class ForeignCluster(Exception):
     """The name is registered for another cluster; the message says which."""
@@ -61,7 +59,6 @@ def status(
     listed = list(nodes)
     before: Mapping[str, Any] = present or {}
     wanted = [
-        _condition("FencingArmed", "False", "NotBuilt", NOT_ARMED),
         _condition(
             "CompleteAPIEnablements",
             "True" if enablements is not None else "Unknown",
