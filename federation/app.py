@@ -24,6 +24,7 @@ from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
 from federation.dispatch.admission import problems_of
 from federation.dispatch.controller import DispatchController
+from federation.dispatch.rounds import Pace
 from federation.dispatch.snapshot import Rules
 from federation.fences import Fences
 from federation.queueing.controller import QueueingController
@@ -154,6 +155,7 @@ async def _roles(
         clock=clock,
         validate=problems_of,
         fences=fences,
+        pace=Pace(cases=settings.round_cases, seconds=settings.round_seconds),
     )
     collection = CollectionController(
         port=port,

@@ -39,6 +39,12 @@ class HubSettings(BaseModel):
     commits: Annotated[int, Field(gt=0)] = 1000
     """Items of one round; protocol.md 3."""
 
+    round_cases: Annotated[int, Field(gt=0)] = 1000
+    """Jobs that one round looks at, the most important first: as many as it may commit."""
+
+    round_seconds: Seconds = 1.0
+    """Seconds that one round may plan; protocol.md 3. What is left comes next."""
+
     status_pace: Seconds = 1.0
     """Least seconds between two writes of one Job's status; protocol.md 7."""
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from apis import kinds, naming
 from federation.dispatch.applier import AT_ONCE, Applier, Result, Validate
+from federation.dispatch.backlog import Backlog
 from federation.dispatch.items import Act, Decide, Item
-from federation.dispatch.planner import plan
+from federation.dispatch.rounds import Pace, planned
 from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
 from federation.dispatch.stores import Pending, Stores
 from federation.fences import Fences
@@ -31,9 +32,6 @@ from policies.views import BindingView, JobView, Projections, WorkView
 
 log = logging.getLogger(__name__)
 
-COALESCE: Final = 0.02
-"""Seconds that an event waits for company before a round."""
-
 RETRY: Final = 1.0
 """Seconds after which an item that the API server did not take is looked at again; doubled by each further failure."""
 
@@ -47,14 +45,6 @@ ROUND: Final = "round"
 
 ANYBODY: Final[Key] = ("", "")
 """Stands for every waiting case among delayed keys."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How much one round takes on; a round is meant to stay within a second."""
-
-    cases: int = 1000
-    coalesce: float = COALESCE
 
 
 class DispatchController:
@@ -71,7 +61,7 @@ class DispatchController:
         clock: Clock,
         validate: Validate,
         fences: Fences,
-        pace: Pace = Pace(),
+        pace: Pace,
     ) -> None:
         self._port = port
         self._projections = projections
@@ -83,7 +73,7 @@ class DispatchController:
         self._stores = Stores(informers, projections=projections, fences=fences)
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
         self._applier = Applier(port, projections=projections, validate=validate, fences=fences)
-        self._dirty: set[Key] = set()
+        self._dirty = Backlog()
         self._waiting: set[Key] = set()
         self._failures: dict[Key, int] = {}
         self._later: WorkQueue[Key] = WorkQueue(clock)
@@ -111,7 +101,7 @@ class DispatchController:
 
     def _touch(self, key: Key | None) -> None:
         if key is not None:
-            self._dirty.add(key)
+            self._dirty.add((key,))
             self._rounds.add_after(ROUND, self._pace.coalesce)
 
     async def _due(self, key: Key) -> None:
@@ -166,7 +156,7 @@ class DispatchController:
                 self._touch((binding.namespace, binding.job))
 
     def _wake_waiting(self) -> None:
-        self._dirty |= self._waiting
+        self._dirty.add(self._waiting)
         if self._waiting:
             self._rounds.add_after(ROUND, self._pace.coalesce)
 
@@ -228,20 +218,24 @@ class DispatchController:
 
     async def _round(self, _: str) -> float | None:
         """Plan for the dirty cases and commit; a case whose item was refused is looked at again."""
-        keys = sorted(self._dirty)[: self._pace.cases]
-        self._dirty -= set(keys)
+        keys = self._dirty.take(self._pace.cases, order=self._importance())
         try:
             snapshot = self._stores.snapshot(keys, now=self._clock.boot())
-            made = plan(snapshot, rules=self._rules)
+            made = await planned(snapshot, rules=self._rules, clock=self._clock, pace=self._pace)
             results = await self._commit(made.items)
         except BaseException:
-            self._dirty |= set(keys)
+            self._dirty.put_back(keys)
             raise
         for key, story in made.unclear:
             log.error("%s/%s is left alone: %s", *key, story)
         self._after(snapshot, results)
-        self._dirty |= set(made.rest)
+        self._dirty.put_back(made.rest)
         return self._pace.coalesce if self._dirty else None
+
+    def _importance(self) -> Callable[[Key], tuple[int, Any]]:
+        """What runs, stops or ended comes before what waits; that comes in queue order, from one round to the next."""
+        order = self._stores.queue_order()
+        return lambda key: (0, ()) if key not in self._waiting and self._stores.is_placed(key) else (1, order(key))
 
     async def _commit(self, items: Sequence[Item]) -> list[Result]:
         """Items of one case in order, cases side by side."""

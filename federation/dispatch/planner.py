@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,10 @@ FENCE_AFTER = 600
 
 def plan(snapshot: Snapshot, *, rules: Rules) -> Plan:
     """Look at every case, then place what waits in queue order; stops after `rules.commits` items and names the rest."""
-    return _Round(snapshot, rules=rules).run()
+    planning = Planning(snapshot, rules=rules)
+    while planning.advance():
+        pass
+    return planning.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,9 @@ class _Waiting:
     seen: Look
 
 
-class _Round:
+class Planning:
+    """One round, step by step. It may be left off at any step: what it has by then is a plan."""
+
     def __init__(self, snapshot: Snapshot, *, rules: Rules) -> None:
         self._snapshot = snapshot
         self._rules = rules
@@ -45,25 +51,49 @@ class _Round:
         self._used = dict(snapshot.used)
         self._chooser = Chooser(snapshot.members, rules=rules, closed=snapshot.closed)
         self._items: list[Item] = []
-        self._rest: list[Key] = []
+        self._unseen = deque(sorted(snapshot.cases, key=self._first))
+        self._left: list[Case] = []
+        self._waiting: list[_Waiting] = []
         self._unclear: list[tuple[Key, str]] = []
 
-    def run(self) -> Plan:
-        waiting: list[_Waiting] = []
-        for case in sorted(self._snapshot.cases, key=lambda each: each.key):
-            try:
-                candidate = self._settle(case)
-            except UnknownEdge as unknown:
-                self._leave_alone(case, unknown)
-                continue
-            if candidate is not None:
-                waiting.append(candidate)
-        for candidate in sorted(waiting, key=self._order):
-            if len(self._items) >= self._rules.commits:
-                self._rest.append(candidate.case.key)
-            else:
-                self._place(candidate)
-        return Plan(tuple(self._items), tuple(self._rest), tuple(self._unclear))
+    def advance(self) -> bool:
+        """Look at one more case, or place one more; False when all is done."""
+        if self._unseen:
+            self._look(self._unseen.popleft())
+            if not self._unseen:
+                self.stop_looking()
+            return True
+        if not self._waiting or len(self._items) >= self._rules.commits:
+            return False
+        self._place(self._waiting.pop())
+        return True
+
+    def result(self) -> Plan:
+        """The plan so far; what was not looked at or not placed is the rest."""
+        rest = [each.case.key for each in reversed(self._waiting)] + [case.key for case in (*self._unseen, *self._left)]
+        return Plan(tuple(self._items), tuple(rest), tuple(self._unclear))
+
+    def stop_looking(self) -> None:
+        """Place what was looked at; the others are for the next round."""
+        self._left += self._unseen
+        self._unseen.clear()
+        self._waiting.sort(key=self._order, reverse=True)
+
+    def _first(self, case: Case) -> tuple[int, tuple[int, int, str, str, str], Key]:
+        """What runs is looked at first, what waits in queue order."""
+        if case.job is None or (case.binding is not None and case.binding.clusters):
+            return 0, (0, 0, "", "", ""), case.key
+        order = queueing.order_key(case.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
+        return 1, order, case.key
+
+    def _look(self, case: Case) -> None:
+        try:
+            candidate = self._settle(case)
+        except UnknownEdge as unknown:
+            self._leave_alone(case, unknown)
+            return
+        if candidate is not None:
+            self._waiting.append(candidate)
 
     def _order(self, candidate: _Waiting) -> tuple[int, int, str, str, str]:
         return queueing.order_key(candidate.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)

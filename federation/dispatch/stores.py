@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -205,6 +205,22 @@ class Stores:
         value, since = self._penalties.get(cluster, (0.0, now))
         left: float = value * 0.5 ** ((now - since) / HALF_LIFE)
         return round(left, 3)
+
+    def is_placed(self, key: Key) -> bool:
+        """Its binding names a cluster, or nothing of it is to be placed."""
+        binding = self.recent_bindings.get(key[0], naming.binding_name(key[1]))
+        return bool(binding is not None and (binding.clusters or binding.ended)) or self.jobs.get(*key) is None
+
+    def queue_order(self) -> Callable[[Key], tuple[int, int, str, str, str]]:
+        """Sorts cases whose Jobs wait, by the queues and priorities of now."""
+        queues = {each.name: each for each in self.queues.values()}
+        classes = {each.name: each for each in self.priorities.values()}
+
+        def order(key: Key) -> tuple[int, int, str, str, str]:
+            job = self.jobs.get(*key)
+            return queueing.order_key(job, queues=queues, classes=classes) if job is not None else (0, 0, "", *key)
+
+        return order
 
     # --- the snapshot ------------------------------------------------------------------------------------------------
 
