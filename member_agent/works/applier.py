@@ -45,6 +45,14 @@ class WorkApplier:
         except errors.NotFound:
             return None
 
+    async def same_job(self, job: JobView) -> Document | None:
+        """This very Job as it is now, or None when it has gone or its name belongs to another."""
+        try:
+            document = await self._local.get(kinds.JOB, job.name, namespace=job.namespace)
+        except errors.NotFound:
+            return None
+        return document if orjson.loads(document)["metadata"]["uid"] == job.uid else None
+
     async def has_node(self, name: str) -> bool:
         """Whether the member has a node of this name; False when it certainly has none."""
         try:

@@ -39,6 +39,9 @@ ENDING_COALESCE = 0.05
 """Seconds that events of pods under withdrawal wait for company."""
 
 
+CONFIRMED_KEPT = 4096
+"""Works whose end was confirmed and that are remembered, for Jobs that land late; far more than end within a time-out."""
+
 REFUSED = {
     errors.Invalid: RefusalReason.INVALID,
     errors.TooLarge: RefusalReason.INVALID,
@@ -126,6 +129,8 @@ class WorkController:
         self._ending: set[Key] = set()
         self._epochs = Epochs()
         self._work_of: dict[str, Key] = {}
+        self._confirmed: dict[str, None] = {}
+        self._late: dict[Key, Key] = {}
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
         stores.jobs.subscribe(self._job_changed)
@@ -194,8 +199,11 @@ class WorkController:
         if change.new is None:
             self._remains.forget(job.uid)
             self._work_of.pop(job.uid, None)
+            self._late.pop(job.work, None)
         else:
             self._work_of[job.uid] = job.work
+            if job.work_uid in self._confirmed and not job.deleting:
+                self._late[job.work] = change.key
         self._queue.add(job.work)
 
     def _pod_changed(self, change: Change[PodView]) -> None:
@@ -220,6 +228,7 @@ class WorkController:
     async def _reconcile(self, key: Key) -> float | None:
         talk = Talk()
         for _ in range(MAX_STEPS):
+            await self._sweep(key)
             work = self._stores.works.get(*key)
             if work is None:
                 return None
@@ -238,6 +247,18 @@ class WorkController:
             if isinstance(step, planner.Confirm):
                 return None
         return self._settings.retry
+
+    async def _sweep(self, key: Key) -> None:
+        """Remove a Job that was made from a Work whose end we confirmed: its creation took effect late, it never had a pod
+        (jobs/ makes no first one without the Work), and its name would be taken for ever."""
+        late = self._late.pop(key, None)
+        job = self._stores.jobs.get(*late) if late is not None else None
+        if job is None or job.work_uid not in self._confirmed or self._remains.present(job.uid):
+            return
+        await self._applier.delete(job)
+        document = await self._applier.same_job(job)
+        if document is not None:
+            await self._applier.release(self._projector.job(document))
 
     def _snapshot(self, work: WorkView, memory: Memory, talk: Talk) -> Snapshot:
         if memory.work is not None and memory.work.uid == work.uid and is_newer(memory.work.version, work.version):
@@ -328,11 +349,7 @@ class WorkController:
                 talk.no_job = document is None
                 memory.job = self._projector.job(document) if document is not None else None
             case planner.AskNodes():
-                for name in step.names:
-                    if await applier.has_node(name):
-                        self._remains.node_found(name, now=self._clock.boot())
-                    else:
-                        self._remains.node_absent(name)
+                await self._ask_nodes(step.names)
             case planner.LoadManifest():
                 await self._load(work, memory)
             case planner.Accept():
@@ -347,11 +364,24 @@ class WorkController:
             case planner.ReportLost():
                 await self._write(work, memory, report.lost(work, job=job, now=self._now()))
             case planner.Confirm():
-                await self._pace.turn(urgent=True)
-                await applier.confirm(work)
+                await self._confirm(work)
             case _:
                 assert job is not None
                 await self._end(step, work, job, memory)
+
+    async def _ask_nodes(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            if await self._applier.has_node(name):
+                self._remains.node_found(name, now=self._clock.boot())
+            else:
+                self._remains.node_absent(name)
+
+    async def _confirm(self, work: WorkView) -> None:
+        await self._pace.turn(urgent=True)
+        self._confirmed[work.uid] = None
+        while len(self._confirmed) > CONFIRMED_KEPT:
+            del self._confirmed[next(iter(self._confirmed))]
+        await self._applier.confirm(work)
 
     async def _end(self, step: Step, work: WorkView, job: JobView, memory: Memory) -> None:
         """Effects on the local Job and its pods."""
