@@ -125,6 +125,8 @@ class BindingRun(_Wire, frozen=True):
     refusals: int = 0
     start_timeouts: dict[str, int] = {}
     past: tuple[Past, ...] = ()
+    least: int = 0
+    """The next epoch is above it: a member knows an epoch that this hub forgot."""
     order: str = ""
     """UID of the Command that was carried out last: written with what it did, so that it is done once."""
 

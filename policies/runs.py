@@ -48,11 +48,12 @@ class Restamp:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The member refused the Work; `spent` retries of this epoch."""
+    """The member refused the Work; `spent` retries of this epoch. `newest`: the epoch it knows, where that was the reason."""
 
     cluster: str
     reason: RefusalReason
     spent: int = 0
+    newest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,8 @@ def _grant(record: BindingRun, event: Grant) -> Step:
     parts = {name: Part(cluster_uid=uid, fence=fence) for name, (uid, fence) in sorted(event.parts.items())}
     ended = tuple(Past(record.epoch, name, part.fence, part.ground) for name, part in sorted(record.parts.items()))
     past = (*record.past, *ended)[-KEPT:]
-    return _with(record, epoch=record.epoch + 1, parts=parts, past=past), tuple(CreateWork(name) for name in parts)
+    epoch = max(record.epoch, record.least) + 1
+    return _with(record, epoch=epoch, least=0, parts=parts, past=past), tuple(CreateWork(name) for name in parts)
 
 
 def _restamp(record: BindingRun, event: Restamp) -> Step:
@@ -196,7 +198,10 @@ def _stop(record: BindingRun, cluster: str, spent: int) -> BindingRun:
 
 def _refused(record: BindingRun, event: Refused) -> Step:
     stopped = _stop(record, event.cluster, event.spent)
-    return _with(stopped, refusals=record.refusals + 1), (DeleteWork(event.cluster),)
+    # A member that knows a newer epoch says which; where it does not, guessing twice as high each time finds it soon.
+    known = max(event.newest, 2 * record.epoch) if event.reason is RefusalReason.STALE_EPOCH else 0
+    least = max(record.least, known)
+    return _with(stopped, refusals=record.refusals + 1, least=least), (DeleteWork(event.cluster),)
 
 
 def _timed_out(record: BindingRun, event: StartTimedOut) -> Step:

@@ -249,6 +249,7 @@ class Applier:
             await self._binding(item.key, relied=item.relied)
         elif await self._exists(kinds.RESOURCE_BINDING, naming.binding_name(item.key[1]), namespace=item.key[0]):
             raise Stale("there is a binding after all")
+        await self._remember_epoch(item)
         for namespace, name, uid in item.works:
             await self._delete_work(namespace, name, uid=uid)
         return Result(item)
@@ -273,11 +274,32 @@ class Applier:
         tree = await self._binding(item.key, relied=item.relied)
         for cluster in item.proofs:
             await self._prove_absent(item.key, cluster=cluster, job_uid=item.job_uid, epoch=item.epoch)
+        await self._remember_epoch(item)
         meta = tree["metadata"]
         meta["finalizers"] = [each for each in meta.get("finalizers") or [] if each != keys.BINDING_FINALIZER]
         name = naming.binding_name(item.key[1])
         await self._port.replace(kinds.RESOURCE_BINDING, name, tree, namespace=item.key[0])
         return Result(item)
+
+    async def _remember_epoch(self, item: Release | Sweep) -> None:
+        """Somebody deleted the binding of a Job that lives: its next binding must not give an epoch twice."""
+        if not item.epoch:
+            return
+        try:
+            tree = documents.parse(await self._port.get(kinds.JOB, item.key[1], namespace=item.key[0]))
+        except NotFound:
+            return
+        meta = tree["metadata"]
+        annotations = meta.get("annotations") or {}
+        if meta.get("uid") != item.job_uid or meta.get("deletionTimestamp") or _number(annotations) >= item.epoch:
+            return
+        meta["annotations"] = {**annotations, keys.LAST_EPOCH: str(item.epoch)}
+        try:
+            await self._port.replace(kinds.JOB, item.key[1], tree, namespace=item.key[0])
+        except NotFound:
+            return
+        except Conflict as error:
+            raise Stale("the Job was written meanwhile") from error
 
     async def _discard(self, item: Discard) -> Result:
         try:
@@ -367,6 +389,11 @@ def _proof_epoch(item: Decide) -> int:
     """The epoch that must be gone: the one before, where the same write grants the next."""
     granted = any(isinstance(effect, CreateWork) for effect in item.effects)
     return item.run.epoch - 1 if granted and item.act is Act.PLACE else item.run.epoch
+
+
+def _number(annotations: Tree) -> int:
+    text = str(annotations.get(keys.LAST_EPOCH, ""))
+    return int(text) if text.isdigit() else 0
 
 
 def _replicas(binding: Tree) -> int:

@@ -20,6 +20,8 @@ PLACEMENT_LIMIT: Final = 1024
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
+_HUBS_OWN: Final = (LAST_APPLIED, keys.LAST_EPOCH)
+
 LARGEST_WORK: Final = 1 << 20
 """Bytes of a Work (protocol.md 7): etcd takes 1.5 MiB, and status and managed fields come on top."""
 
@@ -172,7 +174,7 @@ def manifest(job: Mapping[str, Any]) -> Tree:
     """What the member gets of a Job: without what the hub's API server filled in, without status, without a ttl of its own
     (the hub enforces it), and without the copy of itself that kubectl leaves."""
     metadata = {name: value for name, value in job["metadata"].items() if name not in _SERVER_FIELDS}
-    annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
+    annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in _HUBS_OWN}
     if annotations:
         metadata["annotations"] = annotations
     else:

@@ -90,11 +90,14 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Delete Works that no binding stands for: (namespace, name, UID) each. `relied` None: there must be no binding."""
+    """Delete Works that no binding stands for: (namespace, name, UID) each. `relied` None: there must be no binding; its
+    Job, if it lives, remembers the highest of their epochs."""
 
     key: Key
     relied: Relied | None
     works: tuple[tuple[str, str, str], ...]
+    job_uid: str = ""
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,14 @@ is then written once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import msgspec
 
+from apis import keys
 from apis.runs import BindingRun, Ground, Held, Part, PartState, RefusalReason
 from federation.dispatch.snapshot import Case, Member, Order
 from policies import durations, folding
@@ -33,7 +36,11 @@ from policies.runs import (
     step,
 )
 from policies.verdicts import Decision, Outcome, shortened
-from policies.views import WorkView
+from policies.views import OWN, JobView, WorkView
+
+_LAST_EPOCH: Final = keys.LAST_EPOCH.removeprefix(OWN)
+_KNOWN_EPOCH: Final = re.compile(r"epoch (\d{1,9}) is known")
+"""What an agent says with StaleEpoch."""
 
 
 @dataclass(slots=True)
@@ -95,7 +102,7 @@ def look(case: Case, *, members: Mapping[str, Member], patience: Patience) -> Lo
     job, binding = case.job, case.binding
     if job is None:
         raise ValueError(f"{case.key}: no Job to look at")
-    record = binding.run if binding is not None and binding.run is not None else BindingRun(job=job.uid)
+    record = binding.run if binding is not None and binding.run is not None else _first_record(job)
     ended = _ended(case)
     seen = Look(run=Run(record, ended=ended), before=record, sweeps=_strangers(case, record))
     unreadable = binding is not None and binding.run is None
@@ -134,14 +141,14 @@ def work_of(case: Case, cluster: str) -> WorkView | None:
 
 def _strangers(case: Case, record: BindingRun) -> list[WorkView]:
     """Works of an earlier epoch, of another Job of that name, or of a part that is Gone. What is newer than this look at the
-    binding is left alone: the look is old."""
+    binding is left alone: the look is old. Without a binding all are, and a quorum read tells first that there is none."""
     found = []
     for work in sorted(case.works, key=lambda each: each.cluster):
         if work.record is None or work.deleting:
             continue
         part = record.parts.get(work.cluster)
         same = work.record.job == record.job
-        if same and work.record.epoch > record.epoch:
+        if same and work.record.epoch > record.epoch and case.binding is not None:
             continue
         current = same and work.record.epoch == record.epoch and part is not None and part.state is not PartState.GONE
         if not current:
@@ -188,7 +195,7 @@ def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, l
     elif work.locally_deleted:
         seen.apply(LocallyDeleted(cluster, spent=spent))
     elif work.refusal is not None and work.refusal is not RefusalReason.STALE_FENCE:
-        seen.apply(Refused(cluster, work.refusal, spent=spent))
+        seen.apply(Refused(cluster, work.refusal, spent=spent, newest=_newest(work)))
     elif fence is not None and stale and not work.applied and not work.started:
         seen.apply(Restamp(cluster, fence))
     elif work.record is not None and work.record.fence != part.fence:
@@ -196,6 +203,18 @@ def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, l
     elif late is not None and member is not None and member.cluster.ready == "True":
         seen.apply(StartTimedOut(cluster, spent=spent))
         seen.why = late
+
+
+def _newest(work: WorkView) -> int:
+    """The epoch that a member says it knows; 0 where it does not."""
+    found = _KNOWN_EPOCH.search(work.message)
+    return int(found.group(1)) if found is not None else 0
+
+
+def _first_record(job: JobView) -> BindingRun:
+    """Of a Job without a binding: it goes on where a binding of it that was let go left off."""
+    text = job.settings.get(_LAST_EPOCH, "")
+    return BindingRun(job=job.uid, least=int(text) if text.isdigit() else 0)
 
 
 def _spent(work: WorkView) -> int:

@@ -155,7 +155,9 @@ class Planning:
             binding = case.binding
             relied = Relied(binding.uid, binding.version) if binding is not None else None
             named = tuple((work.namespace, work.name, work.uid) for work in _by_cluster(works))
-            self._items.append(Sweep(case.key, relied, named))
+            uid = case.job.uid if case.job is not None and binding is None else ""
+            epochs = [work.record.epoch for work in works if work.record is not None and work.record.job == uid]
+            self._items.append(Sweep(case.key, relied, named, uid, max(epochs, default=0)))
 
     def _shrink(self, case: Case, seen: Look) -> None:
         """Once the end is in the binding and on the Job, nobody needs the manifests any more (protocol.md 7)."""

@@ -162,7 +162,10 @@ class Stores:
         pair = (subject, work.cluster)
         times = (self._closed[pair].times if pair in self._closed else 0) + 1
         pause = 0.0 if times == 1 else min(AGAIN * 2.0 ** (times - 2), AGAIN_LIMIT)
-        self._closed[pair] = _Closed(capacity.generation if capacity else 0, text, times, now + pause)
+        generation = capacity.generation if capacity else 0
+        if reason is RefusalReason.STALE_EPOCH:
+            generation = -1  # nothing that the member publishes answers that; a greater epoch does
+        self._closed[pair] = _Closed(generation, text, times, now + pause)
 
     # --- orders of people --------------------------------------------------------------------------------------------
 

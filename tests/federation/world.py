@@ -84,6 +84,10 @@ class Member:
     grace: float = 1.0
     refuses: dict[str, runs.RefusalReason] = field(default_factory=dict)
     away: bool = False
+    explains: bool = True
+    """Refusals of an old epoch say which is known."""
+    epochs: dict[str, int] = field(default_factory=dict)
+    """By Job UID, the highest epoch that was ever seen here."""
     deleted: set[str] = field(default_factory=set)
     """Names of Jobs that somebody deletes in the member while they run (A6)."""
     generation: int = 0
@@ -147,6 +151,12 @@ class Member:
             if lease["spec"].get("leaseTransitions") != record.fence:
                 await self._say(work, applied="False", reason=runs.RefusalReason.STALE_FENCE)
                 return
+            known = self.epochs.get(record.job, 0)
+            if record.epoch < known:
+                text = f"epoch {record.epoch} of this Job, epoch {known} is known here" if self.explains else "too old"
+                await self._say(work, applied="False", reason=runs.RefusalReason.STALE_EPOCH, message=text)
+                return
+            self.epochs[record.job] = record.epoch
             if name in self.refuses:
                 await self._say(work, applied="False", reason=self.refuses[name])
                 return
@@ -204,12 +214,21 @@ class Member:
             status |= {"running": self.partial, "pending": pods - self.partial}
         await self._say(work, applied="True", reason="AppliedSuccessful", status=status)
 
-    async def _say(self, work: Tree, *, applied: str, reason: str, status: Tree | None = None, gone: bool = False) -> None:
+    async def _say(
+        self,
+        work: Tree,
+        *,
+        applied: str,
+        reason: str,
+        status: Tree | None = None,
+        gone: bool = False,
+        message: str = "said the fake",
+    ) -> None:
         uid, meta = work["metadata"]["uid"], work["metadata"]
         phase = status["state"]["phase"] if status else ""
         if self.reported.get(uid) == f"{applied}{reason}{phase}":
             return
-        conditions = [{"type": "Applied", "status": applied, "reason": str(reason), "message": "said the fake"}]
+        conditions = [{"type": "Applied", "status": applied, "reason": str(reason), "message": message}]
         if gone:
             conditions.append({"type": "Gone", "status": "True", "reason": "LocallyDeleted", "message": ""})
         work["status"] = {"conditions": conditions}
