@@ -1,0 +1,48 @@
+"""What the member's roles remember of API objects: small frozen projections, one per kind.
+
+Every role that needs a kind uses the projection given here, so that one informer serves all. Nothing keeps a manifest: a
+pod template, or the manifest of a Work that was applied already, is read again when it is needed.
+"""
+
+from __future__ import annotations
+
+from member_agent.views.groups import SCHEDULED, GroupCondition, GroupStatus, GroupView, project_group
+from member_agent.views.jobs import JobCondition, JobState, JobStatus, JobView, TaskCount
+from member_agent.views.meta import Condition, Meta, condition
+from member_agent.views.nodes import OUT_OF_SERVICE, NodeView, project_node
+from member_agent.views.pods import ENDED, PodView
+from member_agent.views.projector import Projector
+from member_agent.views.queues import PriorityView, QueueView, project_priority, project_queue
+from member_agent.views.works import ManifestStatus, Target, WorkView, digest, project_work, status_digest
+
+__all__ = [
+    "Condition",
+    "ENDED",
+    "GroupCondition",
+    "GroupStatus",
+    "GroupView",
+    "JobCondition",
+    "JobState",
+    "JobStatus",
+    "JobView",
+    "ManifestStatus",
+    "Meta",
+    "NodeView",
+    "OUT_OF_SERVICE",
+    "PodView",
+    "PriorityView",
+    "Projector",
+    "QueueView",
+    "SCHEDULED",
+    "Target",
+    "TaskCount",
+    "WorkView",
+    "condition",
+    "digest",
+    "project_group",
+    "project_node",
+    "project_priority",
+    "project_queue",
+    "project_work",
+    "status_digest",
+]

@@ -1,0 +1,107 @@
+"""PodGroups as the agent keeps them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from apis import keys
+from apis.vectors import ResourceVector
+from machinery.port import Document
+from member_agent.views.meta import Meta, Wire
+
+SCHEDULED = "Scheduled"
+"""Condition of a PodGroup: True while its minimum has nodes, False once it had."""
+
+
+class GroupCondition(Wire, frozen=True, omit_defaults=True):
+    """A condition of a PodGroup."""
+
+    type: str
+    status: str = ""
+    transition_id: str = msgspec.field(name="transitionID", default="")
+    last_transition_time: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class GroupStatus(Wire, frozen=True, omit_defaults=True):
+    """`status` of a PodGroup (reference/volcano.md 2.1)."""
+
+    phase: str = ""
+    conditions: list[GroupCondition] = []
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class _GroupSpec(Wire, frozen=True):
+    min_member: int = 0
+    min_task_member: dict[str, int] | None = None
+    queue: str = ""
+    priority_class_name: str = ""
+    min_resources: dict[str, Any] | None = None
+
+
+class _Group(Wire, frozen=True):
+    metadata: Meta
+    spec: _GroupSpec = _GroupSpec()
+    status: GroupStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A PodGroup. `admitted`: the hub admitted it, the member's queues only account for it (protocol.md 6)."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    created: str
+    owner: str
+    deleting: bool
+    admitted: bool
+    min_member: int
+    min_task_member: tuple[tuple[str, int], ...]
+    queue: str
+    priority_class: str
+    min_resources: ResourceVector
+    status: GroupStatus
+
+    @property
+    def phase(self) -> str:
+        """Empty counts as Pending."""
+        return self.status.phase or "Pending"
+
+    @property
+    def once_whole(self) -> bool:
+        """Its minimum had nodes at some time: a gang that lost pods since is the Job's affair, not the scheduler's."""
+        return any(each.type == SCHEDULED for each in self.status.conditions)
+
+
+_group = msgspec.json.Decoder(_Group).decode
+
+
+def project_group(document: Document) -> GroupView:
+    """A PodGroup as the agent keeps it; raises InvalidQuantity."""
+    group = _group(document)
+    meta, spec = group.metadata, group.spec
+    return GroupView(
+        namespace=sys.intern(meta.namespace),
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        created=meta.creation_timestamp,
+        owner=meta.controller,
+        deleting=meta.deletion_timestamp is not None,
+        admitted=bool(meta.annotation(keys.RUN) and meta.annotation(keys.WORK_UID)),
+        min_member=spec.min_member,
+        min_task_member=tuple(sorted((spec.min_task_member or {}).items())),
+        queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
+        priority_class=sys.intern(spec.priority_class_name),
+        min_resources=ResourceVector.from_quantities(spec.min_resources),
+        status=group.status or GroupStatus(),
+    )

@@ -1,0 +1,100 @@
+"""Projections of Jobs and pods that share their shapes."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from apis import keys
+from apis.runs import UnreadableRun, decode_record
+from machinery.port import Document
+from member_agent.views.jobs import JobDocument, JobStatus, JobView, PlacedDocument, demands_of, fields_of_place
+from member_agent.views.pods import ENDED, PodDocument, PodView
+from policies.shapes import PodTemplate, Pool, UnreadableShape, read_gang, read_shape
+
+
+class Projector:
+    """Projections that share shapes: equal pod shapes and gangs are one object."""
+
+    def __init__(self) -> None:
+        self.pool = Pool()
+        self._job = msgspec.json.Decoder(JobDocument).decode
+        self._placed = msgspec.json.Decoder(PlacedDocument).decode
+        self._pod = msgspec.json.Decoder(PodDocument).decode
+        self._template = msgspec.json.Decoder(PodTemplate).decode
+
+    def job(self, document: Document) -> JobView:
+        """A Job as the agent keeps it."""
+        job = self._job(document)
+        meta, spec = job.metadata, job.spec
+        gang, unreadable = None, ""
+        try:
+            gang = read_gang(spec.tasks or [], minimum=spec.min_available or None, pool=self.pool)
+        except UnreadableShape as error:
+            unreadable = str(error)
+        record = None
+        if meta.annotation(keys.RUN):
+            try:
+                record = decode_record(meta.annotation(keys.RUN), where=f"Job {meta.namespace}/{meta.name}")
+            except UnreadableRun as error:
+                unreadable = unreadable or f"metadata.annotations[{keys.RUN}]: {error}"
+        return JobView(
+            namespace=sys.intern(meta.namespace),
+            name=meta.name,
+            uid=meta.uid,
+            version=meta.resource_version,
+            generation=meta.generation,
+            created=meta.creation_timestamp,
+            deleting=meta.deletion_timestamp is not None,
+            finalizers=tuple(sys.intern(each) for each in meta.finalizers or ()),
+            managed=meta.label(keys.MANAGED_LABEL) == "true" and bool(meta.annotation(keys.WORK_UID)),
+            work=(meta.annotation(keys.WORK_NAMESPACE), meta.annotation(keys.WORK_NAME)),
+            work_uid=meta.annotation(keys.WORK_UID),
+            work_digest=meta.annotation(keys.WORK_DIGEST),
+            record=record,
+            run_nodes=meta.annotation(keys.RUN_NODES),
+            queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
+            scheduler=sys.intern(spec.scheduler_name),
+            priority_class=sys.intern(spec.priority_class_name),
+            min_success=spec.min_success,
+            ttl=spec.ttl_seconds_after_finished,
+            gang=gang,
+            unreadable=unreadable,
+            minima=tuple(
+                (task.name or f"default{index}", task.min_available)
+                for index, task in enumerate(spec.tasks or [])
+                if task.min_available is not None
+            ),
+            demands=demands_of(spec),
+            status=job.status or JobStatus(),
+            placed=fields_of_place(self._placed(document).spec),
+        )
+
+    def pod(self, document: Document) -> PodView:
+        """A pod as the agent keeps it. A pod whose requests cannot be read asks for nothing but a place."""
+        pod = self._pod(document)
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        shape = self.pool.shape(read_shape(self._template(document)))
+        ended = status.phase in ENDED
+        return PodView(
+            namespace=sys.intern(meta.namespace),
+            name=meta.name,
+            uid=meta.uid,
+            version=meta.resource_version,
+            created=meta.creation_timestamp,
+            owner=meta.controller,
+            group=meta.annotation(keys.GROUP_NAME),
+            task=sys.intern(meta.annotation(keys.TASK_SPEC)),
+            queue=sys.intern(meta.annotation(keys.QUEUE_NAME)),
+            run=bool(meta.annotation(keys.RUN)),
+            scheduler=sys.intern(spec.scheduler_name),
+            node=sys.intern(spec.node_name),
+            priority=spec.priority,
+            gated=bool(spec.scheduling_gates),
+            phase=sys.intern(status.phase or "Pending"),
+            deleting=meta.deletion_timestamp is not None,
+            confirmed=ended and not status.collected and not status.any_running,
+            shape=shape,
+            trouble=status.trouble,
+        )
