@@ -70,7 +70,7 @@ def _named(names: Iterable[str], name: str) -> bool:
 
 
 def _denied(spec: Doc, env: dict[str, Any]) -> str:
-    """The message of the first validation that does not hold. What cannot be evaluated denies, but for policies that say Ignore."""
+    """The message of the first validation that does not hold. What cannot be evaluated denies, unless Ignore is asked for."""
     try:
         if not all(compiled(each["expression"])(env) for each in spec.get("matchConditions") or ()):
             return ""
