@@ -12,7 +12,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: install python3 and python3-venv"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv .venv
 	@$(PY) -m pip install --quiet uv && \
-	  $(PY) -m uv pip install --quiet --python $(PY) --require-hashes -r requirements.lock || \
+	  $(PY) -m uv pip install --quiet --compile-bytecode --python $(PY) --require-hashes -r requirements.lock || \
 	  $(PY) -m pip install --quiet --require-hashes -r requirements.lock
 	@$(PY) -m uv pip install --quiet --python $(PY) --no-deps -e . || $(PY) -m pip install --quiet --no-deps -e .
 	@touch $(STAMP)
@@ -31,7 +31,7 @@ check: $(STAMP) ## format, lint, types, contracts, drift of generated files
 	@echo "check: format, lint, types, contracts and generated files are clean"
 
 unit: $(STAMP) ## examples, laws, scenarios, contract tests in memory, 200 simulation seeds
-	@$(PY) -m pytest -q -n $(WORKERS) --ignore tests/kills tests
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --ignore tests/kills tests
 
 test: check ## check, unit, kills in the simulator, e2e on real control planes
 	@bash .ci/test

@@ -151,12 +151,14 @@ class Faults:
     watches: WatchFaults = WatchFaults()
     conflict_once: bool = False
     """Somebody else writes before every conditional write, so that its first attempt conflicts."""
+    leases_conflict: int = 2
+    """Every how many conditional writes of one Lease that happens: they are most of what is written in a quiet world."""
     log: list[Write] = field(default_factory=list)
     fired: list[str] = field(default_factory=list)
     """Which planned faults have struck, in words."""
     landed: list[str] = field(default_factory=list)
     """Late requests that have arrived, with what became of them."""
-    touched: dict[tuple[str, str, str, str, str], bool] = field(default_factory=dict)
+    touched: dict[tuple[str, str, str, str, str], int] = field(default_factory=dict)
     _planned: dict[tuple[str, int, Moment], Action] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=dict)
     _cuts: dict[tuple[str, str], Way] = field(default_factory=dict)

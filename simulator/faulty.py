@@ -273,13 +273,13 @@ class FaultyPort:
         self._life.check()
 
     async def _touch_first(self, kind: Kind, name: str, namespace: str | None, subresource: str | None) -> None:
-        """Make the caller's version old, every other time."""
+        """Make the caller's version old, every other time; a Lease's as often as the plan says."""
         key = (self._server, kind.name, namespace or "", name, subresource or "")
         if not self._faults.conflict_once:
             return
         self._life.check()
-        self._faults.touched[key] = not self._faults.touched.get(key, False)
-        if self._faults.touched[key]:
+        self._faults.touched[key] = times = self._faults.touched.get(key, 0) + 1
+        if times % (self._faults.leases_conflict if kind == kinds.LEASE else 2) == 1:
             note = {"metadata": {"annotations": {TOUCHED: self._faults.chance.token(8)}}}
             try:
                 await self._port.patch(kind, name, note, type=PatchType.MERGE, namespace=namespace)

@@ -37,6 +37,7 @@ class Drawn:
             world.faults.at(actor, number, moment, action)
         world.faults.watches = self.watches
         world.faults.conflict_once = self.conflicts
+        world.faults.leases_conflict = 8
         return [after(world, at, act) for at, act in self.timed]
 
 
