@@ -206,6 +206,7 @@ def _rules(settings: HubSettings) -> Rules:
         orphan_grace=settings.orphan_grace,
         commits=settings.commits,
         trouble_timeout=settings.trouble_timeout,
+        fence_after=settings.fence_after,
     )
 
 

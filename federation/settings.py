@@ -30,6 +30,10 @@ class HubSettings(BaseModel):
     """Seconds a run may stay unstarted once its member says that an image cannot be pulled or a container not be made: a
     kubelet has tried three or four times by then. Doubled by each start of the Job that timed out in that cluster."""
 
+    fence_after: Annotated[int, Field(gt=0)] = 600
+    """Seconds without a renewal after which a member stops runs with failover Fence; protocol.md 2. Users override it with
+    `fence-after`."""
+
     explain_every: Seconds = 10.0
     """Least seconds between two explanations of one waiting Job whose reason stays the same: each is a write."""
 
@@ -85,5 +89,6 @@ class HubSettings(BaseModel):
         names = ("silence", "lease_duration", "renew_deadline", "request_timeout", "renew_every", "orphan_grace")
         changed: dict[str, float] = {name: getattr(self, name) * factor for name in names}
         changed["start_timeout"] = max(1, round(self.start_timeout * factor))
+        changed["fence_after"] = max(1, round(self.fence_after * factor))
         changed["trouble_timeout"] = max(1, round(self.trouble_timeout * factor))
         return self.model_copy(update=changed)

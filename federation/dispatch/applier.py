@@ -23,7 +23,8 @@ from federation.dispatch.snapshot import Key
 from federation.fences import Fences, raise_fence
 from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooLarge
 from machinery.port import Document, PatchType, Port, Preconditions
-from policies import statuses
+from policies import queueing, statuses
+from policies.members import QueueView, project_queue
 from policies.runs import CreateWork, DeleteWork, Effect, RewriteRecord
 from policies.verdicts import Decision, Outcome
 from policies.views import BindingView, Problem, Projections, WorkView
@@ -97,7 +98,7 @@ class Applier:
         if item.act is Act.PLACE:
             await self._settle_earlier(item)
         if item.queue:
-            await self._prove_no_queue(item.queue)
+            await self._prove_refused(item.queue)
         job: Tree | None = None
         problem: Problem | None = None
         if item.relied is None or any(isinstance(effect, CreateWork) for effect in item.effects):
@@ -105,14 +106,14 @@ class Applier:
             job = documents.parse(document)
             if item.act is Act.PLACE and job["metadata"].get("generation", 0) != item.generation:
                 raise Stale("the Job was edited since it was looked at")
-            if item.relied is None or item.run.epoch <= 1:
-                item, problem = self._validated(item, document, job=job)
+            item, problem = self._validated(item, document, job=job)
         binding = self._projections.binding(await self._write_binding(item, job=job))
         works, why = await self._effects(item.key, binding=binding, effects=item.effects, terms=item.terms, job=job)
         return Result(item, why=why, binding=binding, works=works, problem=problem)
 
     def _validated(self, item: Decide, document: Document, *, job: Tree) -> tuple[Decide, Problem | None]:
-        """The item, or the refusal that stands in its place when the manifest breaks a rule."""
+        """The item, or the refusal that stands in its place when the manifest breaks a rule: it may have been edited while it
+        waited. A Job that ran before waits until it is right again; one that never did fails."""
         if item.act not in (Act.PLACE, Act.WAIT, Act.HOLD):
             return item, None
         size = documents.work_size(job, terms=item.terms)
@@ -124,14 +125,17 @@ class Applier:
         if not problems:
             return item, None
         first = problems[0]
+        ran = item.ungranted is not None and item.ungranted.epoch > 0
         message = "; ".join(f"{each.field}: {each.message}" if each is not first else each.message for each in problems[:5])
         refused = replace(
             item,
-            act=Act.REFUSE,
-            run=BindingRun(job=item.job_uid),
+            act=Act.WAIT if ran else Act.REFUSE,
+            run=item.ungranted if ran and item.ungranted is not None else BindingRun(job=item.job_uid),
             clusters=(),
             effects=(),
-            decision=Decision(outcome=Outcome.REFUSED, reason=reason, message=message, field=first.field),
+            decision=Decision(
+                outcome=Outcome.WAITING if ran else Outcome.REFUSED, reason=reason, message=message, field=first.field
+            ),
         )
         return refused, first
 
@@ -350,9 +354,18 @@ class Applier:
             return False
         return True
 
-    async def _prove_no_queue(self, name: str) -> None:
-        if await self._exists(kinds.QUEUE, name):
-            raise Stale(f"queue {name} exists after all")
+    async def _prove_refused(self, name: str) -> None:
+        """The queue refuses Jobs in the words of the API server too: a Job fails for ever, and a watch may be late."""
+        queues: dict[str, QueueView] = {}
+        token = ""
+        while True:
+            page = await self._port.list(kinds.QUEUE, continue_token=token)
+            queues |= {view.name: view for view in map(project_queue, page.items)}
+            token = page.continue_token
+            if not token:
+                break
+        if queueing.refusal(name, queues=queues) is None:
+            raise Stale(f"queue {name} takes Jobs after all")
 
     async def _prove_absent(self, key: Key, *, cluster: str, job_uid: str, epoch: int) -> None:
         """The Work of this epoch is absent, now and for ever; Stale when it is there.

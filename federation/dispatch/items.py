@@ -56,8 +56,8 @@ class Governed:
 class Decide:
     """Write the binding by compare-and-set (create it where `relied` is None), then carry out `effects` in order.
 
-    `proofs`: clusters whose Work must be absent in a quorum read before the write. `queue`: a Queue that must be absent in a
-    quorum read before the Job is refused for it.
+    `proofs`: clusters whose Work must be absent in a quorum read before the write. `queue`: a Queue that must
+    refuse Jobs in quorum reads before the Job is refused for it.
     """
 
     key: Key
@@ -69,6 +69,8 @@ class Decide:
     decision: Decision | None = None
     effects: tuple[Effect, ...] = ()
     proofs: tuple[str, ...] = ()
+    ungranted: BindingRun | None = None
+    """Where this grants: the record without the grant."""
     terms: Terms = Terms()
     governed: Governed = Governed()
     queue: str = ""

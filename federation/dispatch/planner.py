@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apis.runs import BindingRun, Failover, PartState
 from federation.dispatch.items import Act, Carry, Decide, Discard, Governed, Item, Plan, Release, Relied, Shrink, Sweep, Terms
@@ -20,9 +20,6 @@ from policies.shapes import Gang
 from policies.statuses import TERMINAL
 from policies.verdicts import UNCLEAR, Decision, Outcome, Wake, shortened
 from policies.views import BindingView, JobView, WorkView
-
-FENCE_AFTER = 600
-"""Seconds; protocol.md 2."""
 
 
 def plan(snapshot: Snapshot, *, rules: Rules) -> Plan:
@@ -209,7 +206,7 @@ class Planning:
         return Terms(
             exclusive=given("exclusive").lower() != "false",
             failover=Failover.FENCE if given("failover") == Failover.FENCE.value else Failover.CONTINUE,
-            fence_after=_seconds(given("fence-after")) or FENCE_AFTER,
+            fence_after=_seconds(given("fence-after")) or self._rules.fence_after,
             max_run_time=_seconds(given("max-run-time")),
         )
 
@@ -238,8 +235,8 @@ class Planning:
             field=refusal.field,
             wakes=[Wake.QUEUE, Wake.JOB],
         )
-        missing = candidate.job.queue if refusal.reason == "QueueNotFound" else ""
-        self._tell(candidate, Act.REFUSE if first else Act.WAIT, decision, queue=missing)
+        judged = candidate.job.queue if first and refusal.field == "spec.queue" else ""
+        self._tell(candidate, Act.REFUSE if first else Act.WAIT, decision, queue=judged)
 
     def _choose(self, candidate: _Waiting, gang: Gang) -> None:
         job, seen = candidate.job, candidate.seen
@@ -254,11 +251,13 @@ class Planning:
             self._tell(candidate, Act.WAIT, choice.decision)
             return
         member = self._members[choice.cluster]
+        ungranted = seen.run.record
         seen.run, effects = step(seen.run, Grant({choice.cluster: (member.cluster.id, member.fence or 0)}))
         seen.effects += effects
         for name in chain:
             self._used[name] = self._used.get(name, gang.requests * 0) + gang.requests
-        self._items.append(self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision))
+        item = self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision)
+        self._items.append(replace(item, ungranted=ungranted))
 
     def _tell(self, candidate: _Waiting, act: Act, decision: Decision, *, queue: str = "") -> None:
         """Write why it does not run, if that is news: at once when the reason changes, else now and then."""

@@ -85,3 +85,4 @@ class Rules:
     orphan_grace: float
     commits: int
     trouble_timeout: int = 60
+    fence_after: int = 600
