@@ -89,11 +89,16 @@ def queue(question: Question) -> Verdict:
     capacity = question.capacity
     if capacity is None:
         return PASS
+    asked = question.gang.requests  # what others use too much of is no reason against who asks for none of it
     for each in capacities.path(question.job.queue, queues=capacity.queues):
         if not each.open:
             return Verdict("MemberQueueClosed", f"its queue {each.name} is not open", (Wake.CAPACITY,))
         after = each.used + question.promised.get(each.name, ResourceVector()) + question.gang.requests
-        over = [] if each.limit is None else [name for name, limit in each.limit.items() if after.get(name) > limit]
+        over = (
+            []
+            if each.limit is None
+            else [name for name, limit in each.limit.items() if asked.get(name) and after.get(name) > limit]
+        )
         if over:
             return Verdict("MemberQueueFull", f"its queue {each.name} has too little {', '.join(over)}", (Wake.CAPACITY,))
     return PASS

@@ -38,6 +38,7 @@ class Item:
     status: JobStatus | None
     applied: bool | None
     message: str = ""
+    held_up: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def current_works(binding: BindingView, works: Iterable[WorkView]) -> list[WorkV
 def fold(binding: BindingView, works: Iterable[WorkView]) -> Folded:
     """Totals and phase over the clusters of the current epoch."""
     counted = current_works(binding, works)
-    items = tuple(Item(work.cluster, work.status, work.applied, work.message) for work in counted)
+    items = tuple(Item(work.cluster, work.status, work.applied, work.message, work.held_up) for work in counted)
     known = [item.status for item in items if item.status is not None]
     # A part whose Work has said nothing yet is Pending: all Completed needs all parts.
     parts = len(binding.run.parts) if binding.run else 0
@@ -180,11 +181,11 @@ def _by_state(binding: BindingView, folded: Folded, run: Run) -> JobStatus:
         case RunState.GRANTED:
             return _unclear(_granted(binding, folded), decision)
         case RunState.STOPPING if run.record.held is not None:
-            return _plain("Aborting", run.record.held.value, _stopping_text(run))
+            return _plain("Aborting", run.record.held.value, _stopping_text(run, folded))
         case RunState.STOPPING if decision.outcome is Outcome.WAITING:
-            return _plain("Pending", decision.reason, f"{decision.message}; {_stopping_text(run)}")
+            return _plain("Pending", decision.reason, f"{decision.message}; {_stopping_text(run, folded)}")
         case RunState.STOPPING:
-            return _plain("Pending", "Withdrawn", _stopping_text(run))
+            return _plain("Pending", "Withdrawn", _stopping_text(run, folded))
         case RunState.HELD:
             return _held(run)
         case _ if decision.outcome is Outcome.REFUSED:
@@ -246,9 +247,10 @@ def _held(run: Run) -> JobStatus:
     return _plain(phase, reason, texts[held] if held else "")
 
 
-def _stopping_text(run: Run) -> str:
+def _stopping_text(run: Run, folded: Folded) -> str:
     names = [name for name, part in sorted(run.record.parts.items()) if part.state is PartState.STOPPING]
-    return f"told to stop, waiting for {', '.join(names)} to confirm that its pods are gone"
+    held_up = "".join(f"; {item.cluster}: {item.held_up}" for item in folded.items if item.held_up and item.cluster in names)
+    return f"told to stop, waiting for {', '.join(names)} to confirm that its pods are gone{held_up}"
 
 
 def _unheard(job: JobView, total: JobStatus, *, binding: BindingView | None, away: Collection[str]) -> JobStatus:

@@ -192,6 +192,8 @@ class WorkView:
     reason: str = ""
     message: str = ""
     locally_deleted: bool = False
+    held_up: str = ""
+    """Why the member cannot say that the run's pods are gone: nodes that do not answer, by name."""
     phase: str = ""
     """Phase of the member's Job, "" when unknown."""
     started: bool = False
@@ -419,6 +421,7 @@ class Projections:
             reason=applied.reason if applied else "",
             message=applied.message if applied else "",
             locally_deleted=gone is not None and gone.status == "True",
+            held_up=(gone.message or gone.reason) if gone is not None and gone.status == "False" else "",
             phase=sys.intern(status.state.phase) if status is not None else "",
             started=status is not None and status.started,
             gathered=status is not None and status.gathered,
