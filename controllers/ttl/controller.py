@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -46,6 +47,8 @@ class TtlController(Generic[J]):
         self._keepers = keepers
         self._clock = clock
         self._queue: WorkQueue[Key] = WorkQueue(clock)
+        self._seen: dict[str, datetime.datetime] = {}
+        """By UID, when Jobs that do not say since when were first seen ended."""
         jobs.subscribe(self._changed)
         if keepers is not None:
             keepers.subscribe(self._queue.add)
@@ -59,12 +62,16 @@ class TtlController(Generic[J]):
 
     def _changed(self, change: Change[J]) -> None:
         job = change.new
+        if change.old is not None and (job is None or job.uid != change.old.uid):
+            self._seen.pop(change.old.uid, None)
         if job is not None and leaves_in(job, now=self._clock.now()) is not None:
             self._queue.add(change.key)
 
     async def _reconcile(self, key: Key) -> float | None:
-        job = self._jobs.get(*key)
-        wait = leaves_in(job, now=self._clock.now()) if job is not None else None
+        job, now = self._jobs.get(*key), self._clock.now()
+        wait = leaves_in(job, now=now, seen=self._seen.get(job.uid)) if job is not None else None
+        if job is not None and wait is not None and not job.transition:
+            self._seen.setdefault(job.uid, now)
         if job is None or wait is None:
             return None
         if wait > 0:

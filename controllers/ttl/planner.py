@@ -41,11 +41,11 @@ class Finished(Protocol):
         ...
 
 
-def leaves_in(job: Finished, *, now: datetime.datetime) -> float | None:
-    """Seconds until the Job is to be deleted, 0 when it is due; None when it stays."""
+def leaves_in(job: Finished, *, now: datetime.datetime, seen: datetime.datetime | None = None) -> float | None:
+    """Seconds until the Job is to be deleted, 0 when it is due; None when it stays. `seen`: when it was first seen ended, which
+    counts where nobody says since when."""
     if job.deleting or job.ttl is None or job.phase not in ENDS:
         return None
-    if not job.transition:
-        return float(job.ttl)  # nobody says since when: from now on
-    end = datetime.datetime.fromisoformat(job.transition) + datetime.timedelta(seconds=job.ttl)
+    since = datetime.datetime.fromisoformat(job.transition) if job.transition else (seen or now)
+    end = since + datetime.timedelta(seconds=job.ttl)
     return max((end - now).total_seconds(), 0.0)

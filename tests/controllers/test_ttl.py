@@ -36,3 +36,12 @@ def test_zero_means_at_once() -> None:
 @pytest.mark.parametrize("job", [Job(ttl=None), Job(phase="Running"), Job(phase="Aborted"), Job(deleting=True)])
 def test_a_job_without_end_or_time_to_live_stays(job: Job) -> None:
     assert leaves_in(job, now=NOW) is None
+
+
+@pytest.mark.parametrize("looks", [1, 3, 10])
+def test_a_job_that_does_not_say_when_it_ended_leaves_all_the_same_however_often_it_is_looked_at(looks: int) -> None:
+    job = Job(transition="")
+    assert leaves_in(job, now=NOW) == 90
+    for each in range(1, looks + 1):
+        now = NOW + datetime.timedelta(seconds=90 * each / looks)
+        assert leaves_in(job, now=now, seen=NOW) == pytest.approx(90 - 90 * each / looks)
