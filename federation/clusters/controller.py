@@ -26,6 +26,7 @@ from policies.views import BindingView, JobView, Projections, WorkView
 log = logging.getLogger(__name__)
 
 LABEL_KEYS_LIMIT: Final = 256
+KNOWN_GANGS: Final = 10_000
 Wanted = dict[str, tuple[str, str, str]]
 """Condition type to status, reason and message."""
 
@@ -111,6 +112,8 @@ class ClustersController:
         gang: Gang | None = change.new.gang if change.new is not None else None
         if gang is None or gang.digest in self._known_gangs:
             return
+        if len(self._known_gangs) >= KNOWN_GANGS:
+            self._known_gangs.clear()  # they only save looking again
         self._known_gangs.add(gang.digest)
         wanted = gang_label_keys(gang)
         if not wanted <= self._label_keys and len(self._label_keys | wanted) <= LABEL_KEYS_LIMIT:
@@ -201,7 +204,7 @@ class ClustersController:
 
     async def _say(self, cluster: ClusterView, wanted: Wanted, *, unreachable: bool) -> None:
         """Conditions in the status, and the taint that keeps new Jobs away; written only when they change."""
-        news = {type: said for type, said in wanted.items() if _is_news(type, said, known=cluster.conditions.get(type))}
+        news = {type: said for type, said in wanted.items() if cluster.conditions.get(type) != said[:2]}
         if news:
             await self._write_conditions(cluster.name, news)
         tainted = any(taint.key == keys.TAINT_UNREACHABLE for taint in cluster.taints)
@@ -236,13 +239,6 @@ class ClustersController:
             taints.append({"key": keys.TAINT_UNREACHABLE, "effect": "NoSchedule", "timeAdded": now})
         spec["taints"] = taints
         await self._port.replace(kinds.CLUSTER, name, tree)
-
-
-def _is_news(type: str, said: tuple[str, str, str], *, known: tuple[str, str] | None) -> bool:
-    """FencingArmed is told by the member too, in words of its own: only its status is compared."""
-    if known is None or known[0] != said[0]:
-        return True
-    return type != "FencingArmed" and known[1] != said[1]
 
 
 def _conditions(pulse: Pulse) -> Wanted:

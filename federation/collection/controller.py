@@ -52,9 +52,11 @@ class CollectionController:
         self._clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, project_cluster)
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._works_of: dict[Key, dict[Key, WorkView]] = {}
-        self._ends: dict[tuple[str, int], Folded] = {}
+        self._ends: dict[str, tuple[int, Folded]] = {}
+        """By Job UID, epoch and end that no binding records yet."""
         self._written: dict[str, float] = {}
-        self._placed: dict[tuple[str, int], float] = {}
+        self._placed: dict[str, tuple[int, float]] = {}
+        """By Job UID, epoch and boot seconds of a placement that is not told yet."""
         self._told: dict[str, Happening] = {}
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
@@ -84,8 +86,9 @@ class CollectionController:
 
     def _binding_changed(self, change: Change[BindingView]) -> None:
         view = change.new or change.old
-        if view is not None and change.new is None:
-            self._forget(view)
+        if view is not None and (change.new is None or view.ended):
+            self._ends.pop(view.job_uid, None)
+            self._placed.pop(view.job_uid, None)
         self._wake(change.key, ended=False)
 
     def _job_changed(self, change: Change[JobView]) -> None:
@@ -106,10 +109,10 @@ class CollectionController:
     def _wake(self, key: Key, *, ended: bool) -> None:
         """An end goes at once, everything else waits for company. An end is kept in mind: its Work may vanish."""
         binding = self._bindings.get(*key)
-        if ended and binding is not None and binding.run is not None:
+        if ended and binding is not None and binding.run is not None and not binding.ended:
             folded = folding.fold(binding, self._works_of.get(key, {}).values())
             if folded.ended:
-                self._ends[(binding.job_uid, binding.run.epoch)] = folded
+                self._ends[binding.job_uid] = (binding.run.epoch, folded)
         if ended:
             self._queue.add(key)
         else:
@@ -121,12 +124,6 @@ class CollectionController:
         due = 0.0 if last is None else last + self._pace - self._clock.boot()
         return max(due, self._pace / 2)
 
-    def _forget(self, binding: BindingView) -> None:
-        epochs = [each for each in {*self._ends, *self._placed} if each[0] == binding.job_uid]
-        for each in epochs:
-            self._ends.pop(each, None)
-            self._placed.pop(each, None)
-
     # --- writing -----------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -137,7 +134,9 @@ class CollectionController:
         epoch = (binding.job_uid, binding.run.epoch if binding.run else 0)
         works = tuple(work for _, work in sorted(self._works_of.get(key, {}).items()))
         away = [name for name in binding.clusters if _is_away(self._clusters.get(None, name))]
-        told = tell(job, binding=binding, works=works, seen_end=self._ends.get(epoch), now=stamp(self._clock.now()), away=away)
+        end = self._ends.get(binding.job_uid)
+        seen_end = end[1] if end is not None and end[0] == epoch[1] else None
+        told = tell(job, binding=binding, works=works, seen_end=seen_end, now=stamp(self._clock.now()), away=away)
         # A placement by itself is not told at once: with luck the first pod is told in the same write.
         again = self._patience_left(epoch, told)
         if again is not None:
@@ -156,9 +155,12 @@ class CollectionController:
     def _patience_left(self, epoch: tuple[str, int], told: Telling) -> float | None:
         """Seconds for which a mere placement is not told yet; None when it is time, or when there is more to tell."""
         if told.stage is not Stage.SCHEDULED:
-            self._placed.pop(epoch, None)
+            self._placed.pop(epoch[0], None)
             return None
-        left = self._placed.setdefault(epoch, self._clock.boot()) + self._patience - self._clock.boot()
+        since = self._placed.get(epoch[0])
+        if since is None or since[0] != epoch[1]:
+            since = self._placed[epoch[0]] = (epoch[1], self._clock.boot())
+        left = since[1] + self._patience - self._clock.boot()
         return left if left > 0 else None
 
     def _due(self, job: JobView) -> float:
