@@ -62,7 +62,8 @@ class World:
     """`async with World(seed, members=…) as world:` runs everything until the block ends.
 
     `clock` defaults to the loop's: virtual on a `VirtualLoop`, the system's otherwise. Names of servers are "hub" and the
-    members'; names of actors are "hub", "agent-<member>", "fencer-<member>".
+    members'; names of actors are "hub", "agent-<member>", "fencer-<member>". `skews`: by how many seconds the wall clock of an
+    actor, or of "server <name>", is ahead.
     """
 
     def __init__(
@@ -76,10 +77,12 @@ class World:
         latency: tuple[float, float] | None = None,
         restart_delay: float = RESTART_DELAY,
         default_duration: float = 5.0,
+        skews: Mapping[str, float] | None = None,
     ) -> None:
         self.seed = seed
         self.members = dict(members)
         self.clock = clock or self._clock()
+        self._skews = dict(skews or {})
         self.faults = Faults(self._chance("faults"))
         self.records = StartRecords()
         self.changed = asyncio.Event()
@@ -100,13 +103,14 @@ class World:
         return Chance(self.seed * 1_000_003 + zlib.crc32(name.encode()))
 
     @staticmethod
-    def _clock(drift: float = 0.0) -> Clock:
+    def _clock(drift: float = 0.0, *, skew: float = 0.0) -> Clock:
         loop = asyncio.get_running_loop()
-        return SimClock(loop, drift=drift) if isinstance(loop, VirtualLoop) else SystemClock()
+        return SimClock(loop, drift=drift, skew=skew) if isinstance(loop, VirtualLoop) else SystemClock()
 
     def _server(self, name: str) -> ApiServer:
         chance = self._chance(f"server {name}")
-        server = ApiServer(self.clock, ids=Ids(chance), chance=chance, name=name)
+        skew = self._skews.get(f"server {name}", 0.0)
+        server = ApiServer(self._clock(skew=skew) if skew else self.clock, ids=Ids(chance), chance=chance, name=name)
         server.create(kinds.NAMESPACE, {"metadata": {"name": keys.SYSTEM_NAMESPACE}})
         server.listeners.append(lambda change: self.changed.set())
         return server
@@ -135,7 +139,7 @@ class World:
                 hub=self.port(HUB, life=life),
                 local=self.port(member, life=life) if member else None,
                 member=member,
-                clock=self._clock(drift),
+                clock=self._clock(drift, skew=self._skews.get(actor, 0.0)),
                 chance=chance,
                 ids=Ids(chance),
                 settings=settings,
