@@ -43,7 +43,6 @@ async def _hub(at: Surroundings) -> None:
 
 async def _agent(at: Surroundings) -> None:
     from member_agent.app import run_agent
-
     from member_agent.settings import AgentSettings
 
     assert at.local is not None
@@ -53,7 +52,6 @@ async def _agent(at: Surroundings) -> None:
 
 async def _fencer(at: Surroundings) -> None:
     from member_agent.app import run_fencer
-
     from member_agent.settings import FencerSettings
 
     assert at.local is not None
