@@ -81,6 +81,7 @@ class QueueView:
     priority: int = 0
     deleting: bool = False
     problem: Problem | None = None
+    generation: int = 0
 
     @property
     def open(self) -> bool:
@@ -416,6 +417,7 @@ def project_queue(document: bytes) -> QueueView:
         priority=read.spec.priority,
         deleting=read.metadata.deletion_timestamp is not None,
         problem=problem,
+        generation=read.metadata.generation,
     )
 
 

@@ -18,7 +18,7 @@ from apis import keys, kinds, naming, runs
 from apis.runs import BindingRun
 from federation.dispatch import documents
 from federation.dispatch.documents import Tree
-from federation.dispatch.items import Act, Carry, Decide, Discard, Item, Release, Relied, Shrink, Sweep, Terms
+from federation.dispatch.items import Act, Carry, Decide, Discard, Item, Release, Relied, Shrink, Sweep, Terms, Versions
 from federation.dispatch.snapshot import Key
 from federation.fences import Fences, raise_fence
 from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooLarge
@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 Validate = Callable[[Document], Sequence[Problem]]
 """What is wrong with a Job's manifest; empty when it may run."""
+
+Outdated = Callable[[Versions], str]
+"""What a grant relied on and is no longer so, by what the hub knows now without asking; "" when all of it holds."""
 
 AT_ONCE: Final = 0.05
 """Seconds after which a stale plan is made again: the event that outdated it is on its way."""
@@ -62,8 +65,9 @@ class Applier:
     """Commits items. Remembers creates whose outcome is unknown, because after one an absent Work proves nothing, not even when
     a later create of the same Work was answered: only a raised fence number settles it."""
 
-    def __init__(self, port: Port, *, projections: Projections, validate: Validate, fences: Fences) -> None:
+    def __init__(self, port: Port, *, projections: Projections, validate: Validate, fences: Fences, outdated: Outdated) -> None:
         self._fences = fences
+        self._outdated = outdated
         self._port = port
         self._projections = projections
         self._validate = validate
@@ -145,6 +149,7 @@ class Applier:
             if job is None:
                 raise Stale("no Job to make a binding for")
             body = documents.new_binding(item, job=job, replicas=documents.replicas(job))
+            self._hold_versions(item)
             try:
                 return await self._port.create(kinds.RESOURCE_BINDING, body, namespace=namespace)
             except AlreadyExists as error:
@@ -152,10 +157,17 @@ class Applier:
         current = await self._binding(item.key, relied=item.relied)
         count = documents.replicas(job) if job is not None else _replicas(current)
         body = documents.decided(current, item=item, replicas=count)
+        self._hold_versions(item)
         try:
             return await self._port.replace(kinds.RESOURCE_BINDING, name, body, namespace=namespace)
         except Conflict as error:
             raise Stale(f"binding {namespace}/{name} was written by somebody else") from error
+
+    def _hold_versions(self, item: Decide) -> None:
+        """A grant by a policy, queue or fence number that has changed since is planned again (protocol.md 3)."""
+        why = self._outdated(item.versions) if item.act is Act.PLACE else ""
+        if why:
+            raise Stale(f"since it was looked at, {why}")
 
     async def _carry(self, item: Carry) -> Result:
         tree = await self._binding(item.key, relied=item.relied)

@@ -72,7 +72,7 @@ class DispatchController:
         self._fences = fences
         self._stores = Stores(informers, projections=projections, fences=fences)
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
-        self._applier = Applier(port, projections=projections, validate=validate, fences=fences)
+        self._applier = Applier(port, projections=projections, validate=validate, fences=fences, outdated=self._stores.outdated)
         self._dirty = Backlog()
         self._waiting: set[Key] = set()
         self._failures: dict[Key, int] = {}

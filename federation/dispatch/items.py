@@ -44,6 +44,18 @@ class Relied:
 
 
 @dataclass(frozen=True, slots=True)
+class Versions:
+    """What a grant was decided by, beside Job and binding: each must still be so when it is committed (protocol.md 3)."""
+
+    policy: tuple[str, str, str, str] | None = None
+    """Namespace, name, UID and resourceVersion; None for the default."""
+    queues: tuple[tuple[str, str, int, bool], ...] = ()
+    """Name, UID, generation and whether it is open: of the Job's queue and its ancestors."""
+    fences: tuple[tuple[str, int], ...] = ()
+    """Cluster and F of its Lease."""
+
+
+@dataclass(frozen=True, slots=True)
 class Governed:
     """The policy that governs a new binding; empty names for the default."""
 
@@ -76,6 +88,8 @@ class Decide:
     queue: str = ""
     generation: int = 0
     """Of the Job that was packed: what is placed is what was looked at."""
+    versions: Versions = Versions()
+    """Where this grants: what the choice relied on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apis.runs import BindingRun, Failover, PartState
-from federation.dispatch.items import Act, Carry, Decide, Discard, Governed, Item, Plan, Release, Relied, Shrink, Sweep, Terms
+from federation.dispatch.items import (
+    Act,
+    Carry,
+    Decide,
+    Discard,
+    Governed,
+    Item,
+    Plan,
+    Release,
+    Relied,
+    Shrink,
+    Sweep,
+    Terms,
+    Versions,
+)
 from federation.dispatch.observing import Look, Patience, look, start_timeout_of
 from federation.dispatch.placing import Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Rules, Snapshot
@@ -257,7 +271,16 @@ class Planning:
         for name in chain:
             self._used[name] = self._used.get(name, gang.requests * 0) + gang.requests
         item = self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision)
-        self._items.append(replace(item, ungranted=ungranted))
+        relied = self._versions(candidate.policy, chain=chain, fences=((choice.cluster, member.fence or 0),))
+        self._items.append(replace(item, ungranted=ungranted, versions=relied))
+
+    def _versions(self, policy: PolicyView, *, chain: Sequence[str], fences: tuple[tuple[str, int], ...]) -> Versions:
+        queues = [self._snapshot.queues[name] for name in chain if name in self._snapshot.queues]
+        return Versions(
+            policy=None if policy is DEFAULT else (policy.namespace, policy.name, policy.uid, policy.version),
+            queues=tuple((each.name, each.uid, each.generation, each.open) for each in queues),
+            fences=fences,
+        )
 
     def _tell(self, candidate: _Waiting, act: Act, decision: Decision, *, queue: str = "") -> None:
         """Write why it does not run, if that is news: at once when the reason changes, else now and then."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from apis import keys, kinds, naming
 from apis.runs import RefusalReason
 from apis.vectors import ResourceVector
+from federation.dispatch.items import Versions
 from federation.dispatch.ledger import Ledger, with_ancestors
 from federation.dispatch.recent import Recent
 from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
@@ -224,6 +225,26 @@ class Stores:
             return queueing.order_key(job, queues=queues, classes=classes) if job is not None else (0, 0, "", *key)
 
         return order
+
+    # --- hard versions -----------------------------------------------------------------------------------------------
+
+    def outdated(self, relied: Versions) -> str:
+        """What a grant relied on and is no longer so, by what is known here; "" when all of it holds."""
+        if relied.policy is not None:
+            namespace, name, uid, version = relied.policy
+            store = self.policies if namespace else self.cluster_policies
+            policy = store.get(namespace, name)
+            if policy is None or (policy.uid, policy.version) != (uid, version):
+                return f"policy {name} changed"
+        for queue in relied.queues:
+            known = self.queues.get("", queue[0])
+            if known is None or (known.name, known.uid, known.generation, known.open) != queue:
+                return f"queue {queue[0]} changed"
+        for cluster, fence in relied.fences:
+            lease = self.leases.get(keys.execution_namespace(cluster), keys.MEMBER_LEASE)
+            if lease is None or lease.fence != fence:
+                return f"the fence number of {cluster} is no longer {fence}"
+        return ""
 
     # --- the snapshot ------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,18 @@
-"""A Job that is edited between the look at it and the commit is looked at again (protocol.md 3, hard versions)."""
+"""A Job that is edited between the look at it and the commit, and one whose policy, queue or fence number changes then, is
+looked at again (protocol.md 3, hard versions)."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from apis import kinds
+from apis import keys, kinds
 from apis.kinds import Kind
+from federation.fences import raise_fence
 from machinery.metering import MeteredPort
-from machinery.port import Document, PatchType
+from machinery.port import Body, Document, PatchType
+from policies.members import project_lease
+from policies.views import Projections
 from tests.federation.world import Tree, World, job, story
 
 
@@ -40,5 +45,96 @@ def test_what_is_placed_is_what_was_packed() -> None:
         assert world.journal.of(uid) == []
         await world.port.patch(kinds.JOB, "train", {"spec": small["spec"]}, type=PatchType.MERGE, namespace="default")
         await world.until_phase("train", "Completed")
+
+    story(tell)
+
+
+class Interloper(MeteredPort):
+    """Somebody changes what a grant relies on, in the instant before the hub reads its Job; the hub's watches see it before
+    the answer is there. `fences` are the fence numbers of the Works that it created."""
+
+    def __init__(self, world: World, meddle: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(world.port)
+        self._world = world
+        self._meddle: Callable[[], Awaitable[object]] | None = meddle
+        self.fences: list[int] = []
+
+    async def get(self, kind: Kind, name: str, *, namespace: str | None = None) -> Document:
+        if kind == kinds.JOB and self._meddle is not None:
+            meddle, self._meddle = self._meddle, None
+            await meddle()
+            await self._world.clock.sleep(0.5)
+        return await super().get(kind, name, namespace=namespace)
+
+    async def create(self, kind: Kind, body: Body, *, namespace: str | None = None, dry_run: bool = False) -> Document:
+        made = await super().create(kind, body, namespace=namespace, dry_run=dry_run)
+        if kind == kinds.WORK:
+            work = Projections().work(made)
+            self.fences += [work.record.fence] if work.record is not None else []
+        return made
+
+
+async def _policy(world: World, *, cluster: str) -> None:
+    body = {
+        "apiVersion": kinds.PROPAGATION_POLICY.api_version,
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "where", "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": kinds.JOB.api_version, "kind": "Job"}],
+            "placement": {"clusterAffinity": {"clusterNames": [cluster]}},
+        },
+    }
+    await world.port.create(kinds.PROPAGATION_POLICY, body, namespace="default")
+
+
+def test_a_policy_that_changes_before_the_commit_is_the_one_that_counts() -> None:
+    async def tell(world: World) -> None:
+        await _policy(world, cluster="east")
+        for name in ("east", "west"):
+            world.member(name)
+        edit = {"spec": {"placement": {"clusterAffinity": {"clusterNames": ["west"]}}}}
+
+        async def meddle() -> None:
+            await world.port.patch(kinds.PROPAGATION_POLICY, "where", edit, type=PatchType.MERGE, namespace="default")
+
+        world.hub(port=Interloper(world, meddle))
+        await world.clock.sleep(15.0)
+        uid = await world.submit(job("train"))
+        await world.until_phase("train", "Completed")
+        assert [(each.cluster, each.epoch) for each in world.journal.of(uid)] == [("west", 1)]
+
+    story(tell)
+
+
+def test_a_queue_that_is_narrowed_before_the_commit_grants_nothing_beyond_its_limit() -> None:
+    async def tell(world: World) -> None:
+        await world.queue("team", capability={"cpu": "8"})
+        world.member("east")
+
+        async def meddle() -> None:
+            edit = {"spec": {"capability": {"cpu": "1"}}}
+            await world.port.patch(kinds.QUEUE, "team", edit, type=PatchType.MERGE)
+
+        world.hub(port=Interloper(world, meddle))
+        await world.clock.sleep(15.0)
+        uid = await world.submit(job("train", queue="team"))
+        await world.clock.sleep(30.0)
+        assert (await world.run_of("train")).epoch == 0
+        assert world.journal.of(uid) == []
+
+    story(tell)
+
+
+def test_a_fence_number_that_is_raised_before_the_commit_is_the_one_that_is_granted() -> None:
+    async def tell(world: World) -> None:
+        world.member("east")
+        port = Interloper(world, lambda: raise_fence(world.port, cluster="east"))
+        world.hub(port=port)
+        await world.clock.sleep(15.0)
+        await world.submit(job("train"))
+        await world.until_phase("train", "Completed")
+        lease = await world.port.get(kinds.LEASE, "member", namespace=keys.execution_namespace("east"))
+        assert port.fences == [project_lease(lease).fence]
+        assert (await world.run_of("train")).parts["east"].fence == port.fences[0]
 
     story(tell)
