@@ -140,6 +140,8 @@ class PolicyView:
     settings: Mapping[str, str] = field(default_factory=dict)
     placement: bytes = b""
     """`spec.placement` as written, for the binding."""
+    places_again: bool = False
+    """`spec.failover.application` is set: a Job that was deleted in its member is granted again (protocol.md 2, A6)."""
     deleting: bool = False
 
     @property
@@ -307,10 +309,15 @@ class _Selector(_Wire, frozen=True):
     label_selector: _LabelSelector | None = None
 
 
+class _Failover(_Wire, frozen=True):
+    application: msgspec.Raw = msgspec.Raw(b"null")
+
+
 class _PolicySpec(_Wire, frozen=True):
     resource_selectors: list[_Selector] | None = None
     priority: int | None = None
     placement: msgspec.Raw = msgspec.Raw(b"{}")
+    failover: _Failover | None = None
 
 
 class _Policy(_Wire, frozen=True):
@@ -464,6 +471,7 @@ def project_policy(document: bytes) -> PolicyView:
         ),
         settings=own_settings(read.metadata.annotations),
         placement=bytes(read.spec.placement),
+        places_again=read.spec.failover is not None and bytes(read.spec.failover.application) != b"null",
         deleting=read.metadata.deletion_timestamp is not None,
     )
 

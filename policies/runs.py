@@ -74,10 +74,12 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class LocallyDeleted:
-    """The member's Job was deleted in the member, and the agent knows its pods to be gone (A6)."""
+    """The member's Job was deleted in the member, and the agent knows its pods to be gone (A6). `again`: its policy says to
+    place it again."""
 
     cluster: str
     spent: int = 0
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,8 @@ def _withdrawn(record: BindingRun, event: Withdrawn) -> Step:
 
 def _locally_deleted(record: BindingRun, event: LocallyDeleted) -> Step:
     gone = _part(record, event.cluster, state=PartState.GONE, ground=Ground.CONFIRMED)
-    return _with(gone, held=Held.LOCALLY_DELETED, retries=record.retries + event.spent), (DeleteWork(event.cluster),)
+    held = record.held if event.again else Held.LOCALLY_DELETED
+    return _with(gone, held=held, retries=record.retries + event.spent), (DeleteWork(event.cluster),)
 
 
 def _hold(record: BindingRun, event: Hold) -> Step:
@@ -260,7 +263,12 @@ EDGES: Final[Mapping[tuple[RunState, type], Edge]] = {
     (_G, Refused): Edge("the member said no: H2, then elsewhere", (_S,), _refused, PartState.GRANTED),
     (_G, StartTimedOut): Edge("not started in time: H2, then again with a penalty", (_S,), _timed_out, PartState.GRANTED),
     (_G, Withdrawn): Edge("somebody deleted the Work: it is an order to stop", (_S,), _withdrawn, PartState.GRANTED),
-    (_G, LocallyDeleted): Edge("A6: deleted in the member, confirmed gone", (_G, _H), _locally_deleted, PartState.GRANTED),
+    (_G, LocallyDeleted): Edge(
+        "A6: deleted in the member, confirmed gone; held unless its policy says to place it again",
+        (_G, _H, _W),
+        _locally_deleted,
+        PartState.GRANTED,
+    ),
     (_G, Hold): Edge("H2: suspended or aborted while it runs", (_S,), _hold),
     (_G, Resume): Edge("no longer held; another part runs on", (_G,), _resume),
     (_G, End): Edge("a terminal phase was folded", (_E,), _nothing),

@@ -61,6 +61,8 @@ class Look:
     """Why the run is withdrawn, where people should read it."""
     idle: bool = False
     """Nothing may be granted now, whatever the state says."""
+    again: bool = False
+    """The policy says to place it again where it was deleted in its member."""
 
     def carried_out(self, order: str) -> None:
         """The record says by its UID that a Command was carried out, whether or not there was anything to do."""
@@ -97,14 +99,15 @@ class Patience:
         )
 
 
-def look(case: Case, *, members: Mapping[str, Member], patience: Patience) -> Look:
-    """Look at a live Job and its binding, if it has one. The Job must exist, and the binding must be its own."""
+def look(case: Case, *, members: Mapping[str, Member], patience: Patience, again: bool = False) -> Look:
+    """Look at a live Job and its binding, if it has one. The Job must exist, and the binding must be its own. `again`: its
+    policy says to place it again where it was deleted in its member (A6)."""
     job, binding = case.job, case.binding
     if job is None:
         raise ValueError(f"{case.key}: no Job to look at")
     record = binding.run if binding is not None and binding.run is not None else _first_record(job)
     ended = _ended(case)
-    seen = Look(run=Run(record, ended=ended), before=record, sweeps=_strangers(case, record))
+    seen = Look(run=Run(record, ended=ended), before=record, sweeps=_strangers(case, record), again=again)
     unreadable = binding is not None and binding.run is None
     refused = binding is not None and binding.decision is not None and binding.decision.outcome is Outcome.REFUSED
     if ended or unreadable or (refused and record.epoch == 0):
@@ -193,7 +196,10 @@ def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, l
     if work.deleting:
         seen.apply(Withdrawn(cluster, spent=spent))
     elif work.locally_deleted:
-        seen.apply(LocallyDeleted(cluster, spent=spent))
+        seen.apply(LocallyDeleted(cluster, spent=spent, again=seen.again))
+        if seen.again:
+            text = f"{cluster}: deleted in the member; its policy says to place it again"
+            seen.why = Decision(outcome=Outcome.WAITING, reason=Held.LOCALLY_DELETED.value, message=text)
     elif work.refusal is not None and work.refusal is not RefusalReason.STALE_FENCE:
         seen.apply(Refused(cluster, work.refusal, spent=spent, newest=_newest(work)))
     elif fence is not None and stale and not work.applied and not work.started:

@@ -124,7 +124,8 @@ class Planning:
         late = start_timeout_of(
             setting("start-timeout", job=job, policy=policy, namespace=case.settings), default=self._rules.start_timeout
         )
-        seen = look(case, members=self._members, patience=Patience(late, self._rules.trouble_timeout))
+        patience = Patience(late, self._rules.trouble_timeout)
+        seen = look(case, members=self._members, patience=patience, again=policy.places_again)
         self._sweep(case, works=seen.sweeps)
         self._shrink(case, seen)
         candidate = _Waiting(case, job, policy, seen)

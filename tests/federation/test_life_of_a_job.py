@@ -252,6 +252,34 @@ def test_a_member_that_falls_silent_gets_no_new_jobs_and_keeps_its_own() -> None
     story(tell)
 
 
+def test_a_job_deleted_in_its_member_is_placed_again_where_its_policy_says_so() -> None:
+    async def tell(world: World) -> None:
+        body = {
+            "apiVersion": kinds.PROPAGATION_POLICY.api_version,
+            "kind": "PropagationPolicy",
+            "metadata": {"name": "again", "namespace": "default"},
+            "spec": {
+                "resourceSelectors": [{"apiVersion": kinds.JOB.api_version, "kind": "Job"}],
+                "placement": {},
+                "propagateDeps": True,
+                "failover": {"application": {"decisionConditions": {"tolerationSeconds": 300}}},
+            },
+        }
+        await world.port.create(kinds.PROPAGATION_POLICY, body, namespace="default")
+        world.hub()
+        east = world.member("east", seconds=30.0)
+        uid = await world.submit(job("train"))
+        await world.until_phase("train", "Running")
+        east.deleted.add("train")
+        await world.until_phase("train", "Completed")
+        assert [stint.epoch for stint in world.journal.of(uid)] == [1, 2]
+        assert world.journal.overlaps() == []
+        past = (await world.run_of("train")).past
+        assert [(each.epoch, each.ground) for each in past] == [(1, Ground.CONFIRMED)]
+
+    story(tell)
+
+
 def test_a_job_deleted_in_its_member_is_aborted_until_somebody_resumes_it() -> None:
     async def tell(world: World) -> None:
         world.hub()

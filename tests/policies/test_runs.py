@@ -21,6 +21,7 @@ any_event = st.one_of(
     st.sampled_from(CLUSTERS).map(runs.StartTimedOut),
     st.sampled_from(CLUSTERS).map(runs.Withdrawn),
     st.sampled_from(CLUSTERS).map(runs.LocallyDeleted),
+    st.sampled_from(CLUSTERS).map(lambda name: runs.LocallyDeleted(name, again=True)),
     st.sampled_from(list(Held)).map(runs.Hold),
     st.just(runs.Resume()),
     st.sampled_from(CLUSTERS).map(lambda name: runs.Gone(name, Ground.CONFIRMED)),
@@ -57,6 +58,16 @@ def test_a_part_is_never_gone_without_a_ground() -> None:
     run, _ = runs.step(run, runs.Gone("east", Ground.CONFIRMED))
     assert run.record.parts["east"].ground is Ground.CONFIRMED
     assert run.state is RunState.WAITING
+
+
+@pytest.mark.parametrize(("again", "held"), [(False, Held.LOCALLY_DELETED), (True, None)])
+def test_what_was_deleted_in_its_member_is_held_unless_its_policy_places_it_again(again: bool, held: Held | None) -> None:
+    run, _ = runs.step(Run(BindingRun(job="uid")), runs.Grant({"east": ("id", 1)}))
+    run, effects = runs.step(run, runs.LocallyDeleted("east", again=again))
+    assert effects == (runs.DeleteWork("east"),)
+    assert run.record.parts["east"].ground is Ground.CONFIRMED
+    assert run.record.held is held
+    assert run.state is (RunState.WAITING if again else RunState.HELD)
 
 
 def test_a_grant_while_a_part_stops_raises_with_the_story() -> None:
