@@ -27,6 +27,8 @@ RUN_FINALIZER: Final = f"{GROUP}/run"
 LAST_EPOCH: Final = f"{GROUP}/last-epoch"
 """Annotation of the hub's Job: the highest epoch of a binding that was let go while its Job lives; the next one goes on from
 there."""
+JOB_GENERATION: Final = f"{GROUP}/job-generation"
+"""Annotation of a Work: generation of the hub's Job that its manifest was made from."""
 VERDICTS: Final = f"{GROUP}/verdicts"
 """Annotation of the binding: why this cluster, or why none; JSON, within the 4 KiB of the whole object (protocol.md 7)."""
 EPOCH_ENV: Final = "VC_RUN_EPOCH"

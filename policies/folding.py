@@ -23,6 +23,14 @@ from policies.views import BindingView, JobView, WorkView
 FENCE_NOTE: Final = "FenceActsAsContinue"
 """Condition of a Job whose failover is Fence while no member is armed."""
 
+EDIT_NOTE: Final = "EditNotCarriedOut"
+"""Condition of a Job whose spec was edited after its Work was made, and reason of the event that tells it."""
+
+EDITED: Final = (
+    "its spec was edited after it was dispatched: this version does not carry out edits of a dispatched Job (a ttl aside);"
+    " the run goes on as it was sent"
+)
+
 UNHEARD: Final = "ClusterUnreachable"
 """Reason of a Job whose member is not heard from."""
 
@@ -135,27 +143,37 @@ def _tasks(known: Sequence[JobStatus]) -> dict[str, TaskState]:
 
 
 def job_status(
-    job: JobView, *, binding: BindingView | None, folded: Folded, fence: bool, now: str, away: Collection[str] = ()
+    job: JobView,
+    *,
+    binding: BindingView | None,
+    folded: Folded,
+    fence: bool,
+    now: str,
+    away: Collection[str] = (),
+    edited: bool = False,
 ) -> JobStatus:
     """The status that the hub's Job should show; `now` stamps a phase that no member stamped.
 
     A Job that shows a terminal phase keeps its status for ever. `fence`: the Job asks for Fence and nobody is armed. `away`:
-    members that are not heard from.
+    members that are not heard from. `edited`: its run was made from an older spec.
     """
     if job.ended:
         return job.status
     total = _unheard(job, _told(job, binding=binding, folded=folded), binding=binding, away=away)
+    edited = edited and total.state.phase not in TERMINAL
     state = total.state
     if state.phase == job.phase and job.status.state.last_transition_time:
         state = msgspec.structs.replace(state, last_transition_time=job.status.state.last_transition_time)
     elif state.last_transition_time is None:
         state = msgspec.structs.replace(state, last_transition_time=now)
+    added = f"; {EDITED}" if edited else ""
+    message = state.message[: _MESSAGE_LIMIT - len(added)] + added
     return msgspec.structs.replace(
         total,
-        state=msgspec.structs.replace(state, message=state.message[:_MESSAGE_LIMIT]),
+        state=msgspec.structs.replace(state, message=message),
         min_available=job.gang.minimum if job.gang else 0,
         retry_count=total.retry_count + (binding.run.retries if binding and binding.run and binding.job_uid == job.uid else 0),
-        conditions=_conditions(job, state=state, fence=fence),
+        conditions=_conditions(job, state=state, notes=(FENCE_NOTE,) * fence + (EDIT_NOTE,) * edited),
         controlled_resources=job.status.controlled_resources,
     )
 
@@ -270,13 +288,19 @@ def _plain(phase: str, reason: str, message: str) -> JobStatus:
     return JobStatus(state=JobState(phase=phase, reason=reason, message=message))
 
 
-def _conditions(job: JobView, *, state: JobState, fence: bool) -> list[JobCondition]:
-    """One entry per phase visited, the latest last (reference/volcano.md 1.2), and the note about Fence first."""
-    visited = [each for each in job.status.conditions if each.status != FENCE_NOTE]
-    noted = [each for each in job.status.conditions if each.status == FENCE_NOTE]
+def edited_since(job: JobView, *, binding: BindingView, works: Iterable[WorkView]) -> bool:
+    """A Work of the current run was made from an older spec than the Job has now."""
+    if job.uid != binding.job_uid:
+        return False
+    return any(0 < work.made_from < job.generation for work in current_works(binding, works))
+
+
+def _conditions(job: JobView, *, state: JobState, notes: tuple[str, ...]) -> list[JobCondition]:
+    """One entry per phase visited, the latest last (reference/volcano.md 1.2), and the notes first."""
+    visited = [each for each in job.status.conditions if each.status not in (FENCE_NOTE, EDIT_NOTE)]
+    noted = {each.status: each for each in job.status.conditions}
     if not visited or visited[-1].status != state.phase:
         entered = JobCondition(status=state.phase, last_transition_time=state.last_transition_time)
         visited = [each for each in visited if each.status != state.phase] + [entered]
-    if not fence:
-        return visited
-    return (noted or [JobCondition(status=FENCE_NOTE, last_transition_time=state.last_transition_time)]) + visited
+    fresh = {name: JobCondition(status=name, last_transition_time=state.last_transition_time) for name in notes}
+    return [noted.get(name, fresh[name]) for name in notes] + visited

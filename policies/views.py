@@ -202,6 +202,8 @@ class WorkView:
     """The gang's minimum has run."""
     encoded: bytes | None = None
     """The member's status, as bytes."""
+    made_from: int = 0
+    """Generation of the Job that its manifest was made from; 0 when unknown."""
 
     @property
     def refusal(self) -> runs.RefusalReason | None:
@@ -426,6 +428,7 @@ class Projections:
             started=status is not None and status.started,
             gathered=status is not None and status.gathered,
             encoded=statuses.encode(status) if status is not None else None,
+            made_from=int(made_from) if (made_from := annotations.get(keys.JOB_GENERATION, "")).isdecimal() else 0,
         )
 
 

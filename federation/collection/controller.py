@@ -7,7 +7,7 @@ import logging
 from typing import Any, Final
 
 from apis import kinds, naming
-from federation.collection.telling import Happening, Telling, happening, tell
+from federation.collection.telling import Happening, Telling, edit_noted, happening, tell
 from machinery.clock import Clock, stamp
 from machinery.errors import Conflict, NotFound
 from machinery.events import About, EventRecorder, Severity
@@ -148,6 +148,8 @@ class CollectionController:
             if wait > 0:
                 return wait
             await self._write_job(job, told.job_status)
+            if (edit := edit_noted(job, status=told.job_status)) is not None:
+                self._record(job, edit)
         if job is not None and job.uid == binding.job_uid:
             self._tell_event(job, happening(binding, status=told.job_status))
         return None
@@ -191,6 +193,9 @@ class CollectionController:
         if event is None or self._told.get(job.uid) == event:
             return
         self._told[job.uid] = event
+        self._record(job, event)
+
+    def _record(self, job: JobView, event: Happening) -> None:
         about = About(kinds.JOB, job.namespace, job.name, job.uid, job.version)
         severity = Severity.WARNING if event.warning else Severity.NORMAL
         self._events.record(about, reason=event.reason, message=event.message, severity=severity)

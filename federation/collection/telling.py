@@ -80,7 +80,8 @@ def _job_status(
     if job is None or job.ended:
         return None
     fence = any(work.record is not None and work.record.failover is Failover.FENCE for work in works)
-    wanted = folding.job_status(job, binding=binding, folded=folded, fence=fence, now=now, away=away)
+    edited = folding.edited_since(job, binding=binding, works=works)
+    wanted = folding.job_status(job, binding=binding, folded=folded, fence=fence, now=now, away=away, edited=edited)
     return None if statuses.digest(wanted) == statuses.digest(job.status) else wanted
 
 
@@ -144,3 +145,9 @@ def happening(binding: BindingView, *, status: JobStatus | None) -> Happening | 
     if decision.outcome is Outcome.WAITING:
         return Happening("ScheduleBindingFailed", f"{decision.reason}: {decision.message}", True)
     return None
+
+
+def edit_noted(job: JobView, *, status: JobStatus) -> Happening | None:
+    """The event that goes with the first status that notes an edit; the note itself remembers that it was told."""
+    noted, known = (any(each.status == folding.EDIT_NOTE for each in of.conditions) for of in (status, job.status))
+    return Happening(folding.EDIT_NOTE, folding.EDITED, True) if noted and not known else None

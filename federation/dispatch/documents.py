@@ -150,6 +150,7 @@ def work(record: RunRecord, *, cluster: str, job: Mapping[str, Any]) -> Tree:
                 keys.BINDING_NAMESPACE: namespace,
                 keys.BINDING_NAME: naming.binding_name(name),
                 keys.TEMPLATE_UID: record.job,
+                keys.JOB_GENERATION: str(meta.get("generation", 0)),
             },
             "finalizers": [keys.WORK_FINALIZER],
         },

@@ -1,8 +1,9 @@
 """A Job that is edited between the look at it and the commit, and one whose policy, queue or fence number changes then, is
-looked at again (protocol.md 3, hard versions)."""
+looked at again (protocol.md 3, hard versions). What is edited after its dispatch runs on as it was sent, and says so."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from apis.kinds import Kind
 from federation.fences import raise_fence
 from machinery.metering import MeteredPort
 from machinery.port import Body, Document, PatchType
+from policies.folding import EDIT_NOTE, EDITED
 from policies.members import project_lease
 from policies.views import Projections
 from tests.federation.world import Tree, World, job, story
@@ -136,5 +138,31 @@ def test_a_fence_number_that_is_raised_before_the_commit_is_the_one_that_is_gran
         lease = await world.port.get(kinds.LEASE, "member", namespace=keys.execution_namespace("east"))
         assert port.fences == [project_lease(lease).fence]
         assert (await world.run_of("train")).parts["east"].fence == port.fences[0]
+
+    story(tell)
+
+
+def test_a_job_that_is_edited_after_its_dispatch_says_that_its_run_goes_on_as_it_was_sent() -> None:
+    async def told(world: World) -> list[str]:
+        events = [json.loads(each) for each in (await world.port.list(kinds.EVENT)).items]
+        return [each["type"] for each in events if each["reason"] == EDIT_NOTE]
+
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", seconds=60.0)
+        uid = await world.submit(job("train", pods=2))
+        await world.until_phase("train", "Running")
+        await world.annotate("train", note="not a part of the spec")
+        await world.clock.sleep(5.0)
+        assert EDITED not in (await world.state("train"))["message"]
+        for pods in (3, 4):
+            spec = job("train", pods=pods)["spec"]
+            await world.port.patch(kinds.JOB, "train", {"spec": spec}, type=PatchType.MERGE, namespace="default")
+            await world.clock.sleep(5.0)
+            assert (await world.state("train"))["message"].endswith(EDITED)
+        assert [each["status"] for each in (await world.job("train"))["status"]["conditions"]].count(EDIT_NOTE) == 1
+        assert await told(world) == ["Warning"]
+        await world.until_phase("train", "Completed")
+        assert len(world.journal.of(uid)) == 1
 
     story(tell)
