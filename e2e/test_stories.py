@@ -11,7 +11,7 @@ from apis import keys, kinds, naming, runs
 from e2e import programs
 from e2e.apply import Doc, apply, is_ready, phase, wait_for, wait_ready
 from e2e.controlplane.fleet import Federation
-from e2e.flows import DIAMOND, diamond, flow, job, on, template, text
+from e2e.flows import diamond, flow, job, on, template, text
 from e2e.starts import recording
 from fedctl.demo import QUICKSTART
 from machinery import errors
@@ -114,14 +114,17 @@ async def test_a_hub_that_restarts_in_the_middle_goes_on_where_it_was(
     namespace: str, running: Federation, hub_port: KubePort, member_ports: dict[str, KubePort]
 ) -> None:
     async with recording(member_ports, namespace=namespace) as starts:
-        await apply(hub_port, text(on("east", "west"), *diamond()), namespace=namespace)
-        await wait_for(hub_port, kinds.JOB, "diamond-a", namespace=namespace, until=lambda doc: phase(doc) == "Running")
+        fan = {"a": [], "b": ["a"], "c": ["a"]}
+        await apply(
+            hub_port, text(on("east", "west"), *(template(step) for step in fan), flow("fan", fan)), namespace=namespace
+        )
+        await wait_for(hub_port, kinds.JOB, "fan-a", namespace=namespace, until=lambda doc: phase(doc) == "Running")
         running.programs.kill(programs.HUB)
         running.programs.restart(programs.HUB)
-        done = await ended(hub_port, "diamond", namespace=namespace)
+        done = await ended(hub_port, "fan", namespace=namespace)
     assert phase(done) == "Succeed"
     assert starts.twice() == []
-    assert len(starts.by_pod()) == 2 * len(DIAMOND)
+    assert len(starts.by_pod()) == 2 * len(fan)
 
 
 async def test_an_unreachable_member_gets_no_work_and_delays_nobody(
