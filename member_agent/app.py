@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import orjson
 import typer
@@ -202,18 +202,29 @@ async def lead(
     queue_controller = QueueController(
         port=local, stores=QueueStores(queues=queues, pods=pods), clock=clock, settings=settings.queues
     )
-    async with asyncio.TaskGroup() as roles:
-        roles.create_task(here.run(), name="informers-local")
-        roles.create_task(there.run(), name="informers-hub")
-        roles.create_task(scheduling.run(metrics), name="scheduling")
-        roles.create_task(work_controller.run(metrics), name="works")
-        roles.create_task(reporting.run(metrics), name="reporting")
-        roles.create_task(job_controller.run(metrics), name="jobs")
-        roles.create_task(queue_controller.run(metrics), name="queues")
-        # Hub-run Jobs carry no time to live here: the hub keeps it.
-        roles.create_task(TtlController(port=local, jobs=jobs, clock=clock).run(metrics), name="ttl")
+    # Hub-run Jobs carry no time to live here: the hub keeps it.
+    ttl = TtlController(port=local, jobs=jobs, clock=clock)
+    roles = (scheduling, work_controller, reporting, job_controller, queue_controller, ttl)
+    await _run_roles(roles, informers=(here, there), metrics=metrics, readiness=readiness)
+
+
+class _Role(Protocol):
+    """A controller of the agent."""
+
+    async def run(self, metrics: Metrics | None = None) -> None: ...
+
+
+async def _run_roles(
+    roles: Iterable[_Role], *, informers: Sequence[Informers], metrics: Metrics | None, readiness: Readiness | None
+) -> None:
+    """All at once, under the watches they share; the first that fails ends the others."""
+    async with asyncio.TaskGroup() as group:
+        for number, each in enumerate(informers):
+            group.create_task(each.run(), name=f"informers-{number}")
+        for role in roles:
+            group.create_task(role.run(metrics), name=type(role).__name__)
         if readiness is not None:
-            readiness.running([here, there])
+            readiness.running(informers)
 
 
 class _Running:

@@ -132,6 +132,7 @@ def test_a_part_gets_the_number_of_now_even_if_somebody_made_it_smaller() -> Non
         await world.clock.sleep(5.0)
         east.away = False
         await world.until_phase("train", "Running")
+        assert (await world.run_of("train")).parts["east"].fence == await fence(world, "east") == 1
 
     story(tell)
 
