@@ -15,7 +15,8 @@ from policies import capacities, fit
 from policies.capacities import CapacityView
 from policies.fit import Answer, Packing, Room
 from policies.matching import affinity_refusal
-from policies.members import Affinity, ClusterView, PolicyView
+from policies.members import ClusterView
+from policies.placements import Affinity, PolicyView
 from policies.shapes import Gang, tolerated
 from policies.verdicts import PASS, Verdict, Wake
 from policies.views import JobView

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from apis import kinds
-from policies.members import Affinity, ClusterView, PolicyView, Selector
+from policies.members import ClusterView
+from policies.placements import Affinity, PolicyView, Selector
 from policies.views import JobView
 
 DEFAULT: Final = PolicyView(namespace="", name="the federation's default")

@@ -1,4 +1,4 @@
-"""What the hub keeps of members, queues and policies, and of Namespaces, PriorityClasses and Commands."""
+"""What the hub keeps of members, queues, Namespaces, PriorityClasses and Commands; policies are in `placements`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from apis import keys
 from apis.quantities import InvalidQuantity
 from apis.vectors import ResourceVector
-from policies.shapes import Requirement, Taint, Toleration
+from policies.shapes import Taint
 from policies.views import Condition, Meta, Problem, own_settings
 
 RENEWALS: Final = f"{keys.GROUP}/renewals"
@@ -87,69 +87,6 @@ class QueueView:
     def open(self) -> bool:
         """Whether new Jobs may start from it."""
         return self.state in ("", "Open") and not self.deleting
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
-    """matchLabels and matchExpressions as one conjunction."""
-
-    requirements: tuple[Requirement, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """An empty selector matches everything."""
-        return all(each.holds(labels) for each in self.requirements)
-
-
-@dataclass(frozen=True, slots=True)
-class Affinity:
-    """Which clusters a policy means; what is given must all hold, nothing given means every cluster."""
-
-    names: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    labels: LabelSelector | None = None
-    fields: tuple[Requirement, ...] = ()
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Selector:
-    """One resource selector of a policy."""
-
-    api_version: str
-    kind: str
-    namespace: str = ""
-    name: str = ""
-    labels: LabelSelector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyView:
-    """A PropagationPolicy (`namespace` set) or a ClusterPropagationPolicy.
-
-    `affinities` are alternatives in order, the first with a fitting cluster is used; none means any cluster.
-    """
-
-    namespace: str
-    name: str
-    uid: str = ""
-    version: str = ""
-    priority: int = 0
-    selectors: tuple[Selector, ...] = ()
-    affinities: tuple[Affinity, ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    placement: bytes = b""
-    """`spec.placement` as written, for the binding."""
-    places_again: bool = False
-    """`spec.failover.application` is set: a Job that was deleted in its member is granted again (protocol.md 2, A6)."""
-    deleting: bool = False
-
-    @property
-    def title(self) -> str:
-        """How people refer to it."""
-        if not self.uid:
-            return self.name
-        return f"PropagationPolicy {self.namespace}/{self.name}" if self.namespace else f"ClusterPropagationPolicy {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,66 +202,6 @@ class _Queue(_Wire, frozen=True):
     status: _QueueStatus = _QueueStatus()
 
 
-class _Expression(_Wire, frozen=True):
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
-class _LabelSelector(_Wire, frozen=True):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[_Expression] | None = None
-
-
-class _FieldSelector(_Wire, frozen=True):
-    match_expressions: list[_Expression] | None = None
-
-
-class _Affinity(_Wire, frozen=True):
-    affinity_name: str = ""
-    cluster_names: list[str] | None = None
-    exclude: list[str] | None = None
-    label_selector: _LabelSelector | None = None
-    field_selector: _FieldSelector | None = None
-
-
-class _Toleration(_Wire, frozen=True):
-    key: str | None = None
-    operator: str | None = None
-    value: str | None = None
-    effect: str | None = None
-
-
-class _Placement(_Wire, frozen=True):
-    cluster_affinity: _Affinity | None = None
-    cluster_affinities: list[_Affinity] | None = None
-    cluster_tolerations: list[_Toleration] | None = None
-
-
-class _Selector(_Wire, frozen=True):
-    api_version: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    label_selector: _LabelSelector | None = None
-
-
-class _Failover(_Wire, frozen=True):
-    application: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _PolicySpec(_Wire, frozen=True):
-    resource_selectors: list[_Selector] | None = None
-    priority: int | None = None
-    placement: msgspec.Raw = msgspec.Raw(b"{}")
-    failover: _Failover | None = None
-
-
-class _Policy(_Wire, frozen=True):
-    metadata: Meta = Meta()
-    spec: _PolicySpec = _PolicySpec()
-
-
 class _Priority(_Wire, frozen=True):
     metadata: Meta = Meta()
     value: int = 0
@@ -351,8 +228,6 @@ class _Command(_Wire, frozen=True):
 _cluster = msgspec.json.Decoder(_Cluster)
 _lease = msgspec.json.Decoder(_Lease)
 _queue = msgspec.json.Decoder(_Queue)
-_policy = msgspec.json.Decoder(_Policy)
-_placement = msgspec.json.Decoder(_Placement)
 _priority = msgspec.json.Decoder(_Priority)
 _plain = msgspec.json.Decoder(_Plain)
 _command = msgspec.json.Decoder(_Command)
@@ -425,54 +300,6 @@ def project_queue(document: bytes) -> QueueView:
         deleting=read.metadata.deletion_timestamp is not None,
         problem=problem,
         generation=read.metadata.generation,
-    )
-
-
-def _requirements(listed: list[_Expression] | None) -> tuple[Requirement, ...]:
-    return tuple(Requirement(each.key, each.operator, tuple(each.values or ())) for each in listed or [])
-
-
-def _labels(selector: _LabelSelector | None) -> LabelSelector | None:
-    if selector is None:
-        return None
-    exact = tuple(Requirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items()))
-    return LabelSelector(exact + _requirements(selector.match_expressions))
-
-
-def _affinity(read: _Affinity) -> Affinity:
-    return Affinity(
-        names=tuple(read.cluster_names or ()),
-        exclude=tuple(read.exclude or ()),
-        labels=_labels(read.label_selector),
-        fields=_requirements(read.field_selector.match_expressions if read.field_selector else None),
-        name=read.affinity_name,
-    )
-
-
-def project_policy(document: bytes) -> PolicyView:
-    """A PropagationPolicy or ClusterPropagationPolicy."""
-    read = _policy.decode(document)
-    placement = _placement.decode(read.spec.placement)
-    affinities = placement.cluster_affinities or ([placement.cluster_affinity] if placement.cluster_affinity else [])
-    return PolicyView(
-        namespace=read.metadata.namespace,
-        name=read.metadata.name,
-        uid=read.metadata.uid,
-        version=read.metadata.resource_version,
-        priority=read.spec.priority or 0,
-        selectors=tuple(
-            Selector(each.api_version, each.kind, each.namespace, each.name, _labels(each.label_selector))
-            for each in read.spec.resource_selectors or []
-        ),
-        affinities=tuple(_affinity(each) for each in affinities),
-        tolerations=tuple(
-            Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
-            for each in placement.cluster_tolerations or []
-        ),
-        settings=own_settings(read.metadata.annotations),
-        placement=bytes(read.spec.placement),
-        places_again=read.spec.failover is not None and bytes(read.spec.failover.application) != b"null",
-        deleting=read.metadata.deletion_timestamp is not None,
     )
 
 

@@ -10,7 +10,7 @@ from federation.dispatch.snapshot import Member, Rules
 from policies import scores, verdicts
 from policies.filters import Question, judge
 from policies.fit import Room
-from policies.members import Affinity, PolicyView
+from policies.placements import Affinity, PolicyView
 from policies.shapes import Gang
 from policies.verdicts import Considered, Decision, Outcome, Verdict, Wake
 from policies.views import JobView

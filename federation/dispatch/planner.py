@@ -27,7 +27,7 @@ from federation.dispatch.placing import Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Rules, Snapshot
 from policies import durations, queueing
 from policies.matching import DEFAULT, matching_policy, setting
-from policies.members import PolicyView
+from policies.placements import PolicyView
 from policies.queueing import Refusal
 from policies.runs import DeleteWork, Grant, Run, RunState, UnknownEdge, step
 from policies.shapes import Gang

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from apis.vectors import ResourceVector
 from policies.capacities import CapacityView
-from policies.members import ClusterView, PolicyView, PriorityView, QueueView
+from policies.members import ClusterView, PriorityView, QueueView
+from policies.placements import PolicyView
 from policies.shapes import Gang
 from policies.views import BindingView, JobView, WorkView
 

@@ -15,9 +15,10 @@ from federation.dispatch.recent import Recent
 from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
 from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
-from policies import capacities, members, queueing
+from policies import capacities, members, placements, queueing
 from policies.capacities import CapacityView
-from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PolicyView, PriorityView, QueueView
+from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PriorityView, QueueView
+from policies.placements import PolicyView
 from policies.statuses import TERMINAL
 from policies.views import BindingView, JobView, Projections, WorkView
 
@@ -65,8 +66,8 @@ class Stores:
         self.leases: Informer[LeaseView] = informers.add(kinds.LEASE, members.project_lease, fields="metadata.name=member")
         self.capacities: Informer[CapacityView] = informers.add(kinds.CLUSTER_CAPACITY, capacities.project_capacity)
         self.queues: Informer[QueueView] = informers.add(kinds.QUEUE, members.project_queue)
-        self.policies: Informer[PolicyView] = informers.add(kinds.PROPAGATION_POLICY, members.project_policy)
-        self.cluster_policies: Informer[PolicyView] = informers.add(kinds.CLUSTER_PROPAGATION_POLICY, members.project_policy)
+        self.policies: Informer[PolicyView] = informers.add(kinds.PROPAGATION_POLICY, placements.project_policy)
+        self.cluster_policies: Informer[PolicyView] = informers.add(kinds.CLUSTER_PROPAGATION_POLICY, placements.project_policy)
         self.priorities: Informer[PriorityView] = informers.add(kinds.PRIORITY_CLASS, members.project_priority)
         self.namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
         self.ledger = Ledger()

@@ -13,7 +13,8 @@ from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Member, Rules, Snapshot
 from federation.settings import HubSettings
 from policies.fit import Room, pack
-from policies.members import Affinity, PolicyView, PriorityView, QueueView, Selector
+from policies.members import PriorityView, QueueView
+from policies.placements import Affinity, PolicyView, Selector
 from policies.shapes import Taint
 from tests.policies.build import capacity, cluster, gang, job, nodes, shape
 

@@ -7,7 +7,7 @@ import pytest
 
 from apis import kinds
 from policies.matching import DEFAULT, affinity_refusal, matching_policy, setting
-from policies.members import Affinity, LabelSelector, PolicyView, Selector, project_policy
+from policies.placements import Affinity, LabelSelector, PolicyView, Selector, project_policy
 from policies.shapes import Requirement
 from tests.policies.build import cluster, job
 
