@@ -284,6 +284,8 @@ class JobSpec(Model):
     priority_class_name: Annotated[str | None, served(maxLength=253, pattern=SUBDOMAIN)] = None
     min_success: Positive | None = None
     network_topology: NetworkTopology | None = None
+    suspend: bool | None = None
+    """The Job gives back its room and waits; the annotation `volcano-federation.io/suspend` says the same and wins."""
 
 
 class TaskState(Model):
@@ -304,7 +306,29 @@ class JobCondition(Model):
     last_transition_time: Time | None = None
 
 
+class JobMemory(Model):
+    """What a controller must remember of a Job over its own restarts; written together with the phase it belongs to."""
+
+    floors: dict[str, int] | None = None
+    """Lowest version of a pod that counts, by scope: "" the Job, `task`, `task/partition` or the name of a pod."""
+    pods: dict[str, str] | None = None
+    """Indices that were made, by task: `0-3,7`."""
+    since: dict[str, Time] | None = None
+    """When something a policy acts on with a delay began, for what no object tells any more: `PodEvicted/<pod>`."""
+    evictions: Int32 | None = None
+    """Restarts after evictions and preemptions; they are not counted in retryCount."""
+    started_at: Time | None = None
+    """When the present run first had its minimum; `max-run-time` counts from here."""
+    orders: list[str] | None = None
+    """UIDs of the Commands carried out last, the newest at the end."""
+    suspended: bool | None = None
+    """Aborted by `suspend`, and resumed when that ends."""
+    generation: Annotated[int | None, served(format="int64")] = None
+    """`metadata.generation` that was acted on."""
+
+
 class JobStatus(Model):
+    memory: JobMemory | None = None
     state: JobState | None = None
     min_available: Int32 | None = None
     task_status_count: dict[str, TaskState] | None = None

@@ -13,7 +13,7 @@ from apis import kinds, naming
 from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
 from member_agent.jobs import children
-from member_agent.jobs.planner import PodOrder
+from member_agent.jobs.orders import PodOrder
 from member_agent.views import JobStatus, JobView, PodView
 
 CACHED = 64

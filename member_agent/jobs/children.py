@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from apis import keys, kinds, naming
 from apis.runs import RunRecord
-from member_agent.jobs.planner import PodOrder, min_resources, task_minima
+from member_agent.jobs.orders import PodOrder
+from member_agent.jobs.planner import min_resources, task_minima
 from member_agent.views import JobView
 
 Manifest = dict[str, Any]

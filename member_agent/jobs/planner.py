@@ -17,6 +17,7 @@ from apis import naming
 from apis.vectors import ResourceVector, counts_bytes, total
 from member_agent.checks import impossible
 from member_agent.jobs.lifecycle import ENDS, JOB, JobEvent, JobPhase
+from member_agent.jobs.orders import PodOrder
 from member_agent.views import GroupView, JobCondition, JobState, JobStatus, JobView, PodView, QueueView, TaskCount
 from policies.shapes import Gang
 from policies.troubles import TROUBLES, same
@@ -54,15 +55,6 @@ class Snapshot:
         A Job that has or had pods goes on: a missing Work is an anomaly and never an order (protocol.md 2, A3).
         """
         return self.granted or bool(self.pods or self.made) or self.job.phase not in ("", JobPhase.PENDING)
-
-
-@dataclass(frozen=True, slots=True)
-class PodOrder:
-    """One pod to make: its task by name, its index over all clusters, its name."""
-
-    task: str
-    index: int
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
