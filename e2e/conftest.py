@@ -11,9 +11,11 @@ import concurrent.futures
 import re
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from e2e import crds, programs
 from e2e.controlplane import system
@@ -26,6 +28,8 @@ BUDGET = 300.0
 """Seconds that the tests of one issue may take, the boot that all share apart."""
 TEST_TIMEOUT = 300
 """Seconds for one test, the boot of the federation included where it comes first."""
+
+IMAGES = Path(__file__).parent / "images"
 
 _summary: list[str] = []
 _spent: dict[str, float] = {}
@@ -81,6 +85,12 @@ def shared_members() -> dict[str, Member]:
     }
 
 
+def image_table() -> list[dict[str, Any]]:
+    """Which public images are answered with which folder of IMAGES."""
+    table: list[dict[str, Any]] = yaml.safe_load((IMAGES / "table.yaml").read_text())
+    return [{**each, "folder": str(IMAGES / each["folder"])} for each in table]
+
+
 @pytest.fixture(scope="session")
 def federation(pytestconfig: pytest.Config) -> Iterator[Federation]:
     """One hub and the members east, west and north, with our CRDs, without our programs."""
@@ -91,7 +101,7 @@ def federation(pytestconfig: pytest.Config) -> Iterator[Federation]:
         with capture.global_and_fixture_disabled():
             reporter.write_line(line)
 
-    fed = Federation(shared_members(), work=free_work("e2e"), audit=True, report=report)
+    fed = Federation(shared_members(), work=free_work("e2e"), images=image_table(), audit=True, report=report)
 
     async def boot() -> None:
         await fed.up()

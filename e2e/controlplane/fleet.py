@@ -78,7 +78,7 @@ class Timing:
 
 class Federation:
     """One hub and its members. `audit` writes every finished write to `<cluster>.audit_log`; `images` maps image names to
-    root file systems (see images.Rule); `choice` is what AUTO members become (default: system.choose)."""
+    root file systems (see images.built); `choice` is what AUTO members become (default: system.choose)."""
 
     def __init__(
         self,
@@ -169,7 +169,8 @@ class Federation:
         )
         teardown.note_cgroups(self.work, names=[node.cgroup for cluster in plan.members for node in cluster.nodes])
         self._say(f"nodes: {choice.source} ({choice.why})")
-        parts = Parts(built, system.machine(), self._busybox(choice), self._images, self._audit, self._gogc)
+        layer, mapped = self._root_file_systems(choice)
+        parts = Parts(built, system.machine(), layer, mapped, self._audit, self._gogc)
         own = self.work / "programs"
         self._programs = Programs(Processes(records=own / "processes", logs=own / "logs"))
         running = [RunningCluster(cluster, parts=parts, say=self._say) for cluster in plan.clusters]
@@ -188,15 +189,15 @@ class Federation:
         environment = {"VF_NODES": NodeSource.REAL.value} if NodeSource.REAL in sources else None
         return system.choose(environment, report=self._report)
 
-    @staticmethod
-    def _busybox(choice: system.Choice) -> Path:
-        """The layer of every image, made once."""
+    def _root_file_systems(self, choice: system.Choice) -> tuple[Path, list[dict[str, Any]]]:
+        """The layer of every image that the table does not name, and the table with its layers; all made once."""
         layer = build.cache_root() / "busybox.tar"
         binary = shutil.which("busybox")
-        if choice.source is NodeSource.REAL and binary is not None:
-            layer.parent.mkdir(parents=True, exist_ok=True)
-            images.build_busybox(layer, binary=Path(binary))
-        return layer
+        if choice.source is not NodeSource.REAL or binary is None:
+            return layer, []
+        layer.parent.mkdir(parents=True, exist_ok=True)
+        images.build_busybox(layer, binary=Path(binary))
+        return layer, images.built(self._images, binary=Path(binary), cache=layer.parent)
 
     def down(self) -> None:
         """Ends every process of this run, removes cgroups and data, keeps logs; blocks for a second or two. Twice does

@@ -14,7 +14,7 @@ import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -49,8 +49,10 @@ def digest(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-def busybox_layer(binary: bytes, *, applets: Sequence[str]) -> bytes:
-    """A root file system as a tar: busybox, a symlink per applet, accounts, a sticky /tmp. Same input, same bytes."""
+def busybox_layer(binary: bytes, *, applets: Sequence[str], files: Mapping[str, bytes] | None = None) -> bytes:
+    """A root file system as a tar: busybox, a symlink per applet, accounts, a sticky /tmp; `files` (path to content) are
+    laid over it, all of them executable. Same input, same bytes."""
+    files = files or {}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name in (*FOLDERS, "tmp", "var/tmp"):
@@ -61,12 +63,20 @@ def busybox_layer(binary: bytes, *, applets: Sequence[str]) -> bytes:
         _add(tar, "bin/busybox", binary, mode=0o755)
         for applet in sorted(set(applets) - {"busybox"}):
             for place, target in (("bin", "busybox"), ("usr/bin", "../../bin/busybox")):
+                if f"{place}/{applet}" in files:
+                    continue
                 link = tarfile.TarInfo(f"{place}/{applet}")
                 link.type = tarfile.SYMTYPE
                 link.linkname = target
                 tar.addfile(link)
         for name, text in ACCOUNTS.items():
             _add(tar, name, text.encode(), mode=0o644)
+        for folder_name in sorted({str(parent) for name in files for parent in PurePosixPath(name).parents} - {".", *FOLDERS}):
+            folder = tarfile.TarInfo(folder_name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(folder)
+        for name, data in sorted(files.items()):
+            _add(tar, name, data, mode=0o755)
     return buffer.getvalue()
 
 
@@ -77,14 +87,35 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes, *, mode: int) -> None:
     tar.addfile(info, io.BytesIO(data))
 
 
-def build_busybox(path: Path, *, binary: Path) -> None:
+def build_busybox(path: Path, *, binary: Path, files: Mapping[str, bytes] | None = None) -> None:
     """Writes the layer unless it is there."""
     if path.exists():
         return
     applets = subprocess.run([binary, "--list"], check=True, capture_output=True, text=True).stdout.split()
     scratch = path.with_suffix(".new")
-    scratch.write_bytes(busybox_layer(binary.read_bytes(), applets=applets))
+    scratch.write_bytes(busybox_layer(binary.read_bytes(), applets=applets, files=files))
     scratch.rename(path)
+
+
+def read_folder(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by their path in a root file system."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def built(images: Sequence[Mapping[str, Any]], *, binary: Path, cache: Path) -> list[dict[str, Any]]:
+    """Entries of a table with "folder" (files laid over busybox) turned into entries with "layer", each layer made once per
+    content."""
+    made = []
+    for image in images:
+        entry = dict(image)
+        if folder := entry.pop("folder", None):
+            files = read_folder(Path(folder))
+            content = digest(b"".join(name.encode() + b"\0" + data + b"\0" for name, data in sorted(files.items())))
+            layer = cache / f"{Path(folder).name}-{content.removeprefix('sha256:')[:12]}.tar"
+            build_busybox(layer, binary=binary, files=files)
+            entry["layer"] = str(layer)
+        made.append(entry)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +172,8 @@ class Table:
 
 
 def table(busybox: Path, *, images: Sequence[Mapping[str, Any]]) -> Table:
-    """The pause image, the rules of `images` ({"pattern", "layer", "entrypoint"?, "command"?}), then busybox for all else."""
+    """The pause image, the rules of `images` ({"pattern", "layer", "entrypoint"?, "command"?}, see `built`), then busybox for
+    all else."""
     rules = [Rule("sandbox.local/pause:*", busybox, PAUSE)]
     for image in images:
         entrypoint, command = tuple(image.get("entrypoint", ())), tuple(image.get("command", ("sh",)))

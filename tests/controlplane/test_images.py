@@ -62,3 +62,32 @@ def test_the_proxy_reads_connect_requests() -> None:
     assert parse_connect(b"CONNECT 10.65.255.1:10250 HTTP/1.1\r\nHost: x\r\n\r\n") == ("10.65.255.1", 10250)
     with pytest.raises(ValueError, match="GET instead of CONNECT"):
         parse_connect(b"GET / HTTP/1.1\r\n\r\n")
+
+
+def test_files_of_a_folder_lie_over_busybox_and_can_be_run(tmp_path: Path) -> None:
+    (tmp_path / "usr/bin").mkdir(parents=True)
+    (tmp_path / "usr/bin/true").write_text("#!/bin/sh\n")
+    (tmp_path / "opt/tool").mkdir(parents=True)
+    (tmp_path / "opt/tool/run").write_text("#!/bin/sh\n")
+    layer = images.busybox_layer(b"ELF", applets=["true"], files=images.read_folder(tmp_path))
+    with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
+        assert [member.name for member in tar if member.name.endswith("/true")] == ["bin/true", "usr/bin/true"]
+        assert tar.getmember("usr/bin/true").isfile()
+        assert tar.getmember("opt/tool").isdir()
+        assert tar.getmember("opt/tool/run").mode == 0o755
+
+
+def test_a_layer_is_made_once_per_content(tmp_path: Path) -> None:
+    binary, folder = tmp_path / "busybox", tmp_path / "mpi"
+    binary.write_text("#!/bin/sh\necho sh\n")
+    binary.chmod(0o755)
+    folder.mkdir()
+    (folder / "mpiexec").write_text("one")
+    table = [{"pattern": "*/mpi:*", "folder": str(folder)}]
+    first = images.built(table, binary=binary, cache=tmp_path)
+    again = images.built(table, binary=binary, cache=tmp_path)
+    (folder / "mpiexec").write_text("two")
+    other = images.built(table, binary=binary, cache=tmp_path)
+    assert first == again
+    assert first != other
+    assert all(Path(entry["layer"]).exists() and entry["pattern"] == "*/mpi:*" for entry in first + other)

@@ -1,0 +1,1 @@
+# The real image has its training program here.
