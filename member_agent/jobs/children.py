@@ -1,152 +1,211 @@
-"""What a Job is turned into: its PodGroup and its pods (reference/volcano.md 1.7). Pure: manifests in, manifests out."""
+"""What a Job is turned into beside its PodGroup: pods, claims, and the objects of its plugins (reference/volcano.md 1.7).
+
+Pure: manifests in, manifests out. What all pods of a task have in common is worked out once (`Moulds`), because a Job may
+have thousands of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from apis import keys, kinds, naming
-from apis.runs import RunRecord
+from member_agent.jobs import groups
+from member_agent.jobs.claims import Claim, claim_child, claims_of, mount_claims
+from member_agent.jobs.facts import Hosts, JobFacts, Manifest, TaskFacts, facts_of, hosts_of, owner
 from member_agent.jobs.orders import PodOrder
-from member_agent.jobs.planner import min_resources, task_minima
+from member_agent.jobs.plugins import BUILT_IN, Child, Draft, KeyMaker, KeyPair, Plugin, Registry
+from member_agent.jobs.plugins.draft import EVERY
 from member_agent.views import JobView
 
-Manifest = dict[str, Any]
+__all__ = ["Child", "Hosts", "KeyMaker", "KeyPair", "Moulds", "hosts_of", "objects", "owner", "pod"]
 
-RETRY_FIELDS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
+COPIED: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 """Annotations that pods take over from their Job."""
 BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 """Of these, pods take over the first that the Job has."""
-OWN_FIELDS: Final = (keys.RUN_NODES,)
-"""Annotations that stay on the Job."""
-INDEX_ENV: Final = ("VC_TASK_INDEX", "VK_TASK_INDEX")
+COPIED_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 
 
-def owner(job: JobView) -> Manifest:
-    """The controlling owner reference."""
+# --- pods ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Mould:
+    """Everything that the pods of one task have in common. `partition` is the number of pods of a partition, 0 for none."""
+
+    draft: Draft
+    task: TaskFacts
+    partition: int
+
+
+class Moulds:
+    """Makes the pods of one Job as it is now; throw it away when view or manifest change.
+
+    `scheduler` is given to pods whose Job and template name none. Raises BadArgument where a plugin's arguments are wrong
+    (`plugins.problems` tells that beforehand).
+    """
+
+    def __init__(
+        self,
+        job: JobView,
+        manifest: Mapping[str, Any],
+        *,
+        scheduler: str,
+        hosts: Hosts | None = None,
+        registry: Registry = BUILT_IN,
+    ) -> None:
+        self._job = job
+        self._facts = facts_of(job, manifest, hosts=hosts)
+        self._plugins = registry.chosen(manifest)
+        self._each = tuple(each for each in self._plugins if type(each).change_pod is not Plugin.change_pod)
+        self._scheduler = scheduler
+        self._claims = tuple(claims_of(job.name, manifest, uid=job.uid))
+        self._owners = [owner(job)]
+        self._moulds: dict[str, _Mould] = {}
+
+    def pod(self, order: PodOrder) -> Manifest:
+        """One pod. Parts of it are shared with its siblings and must not be changed. Raises LookupError for a task unknown."""
+        mould = self._mould(order.task)
+        draft = mould.draft.copy(order.name) if self._each else mould.draft
+        for plugin in self._each:
+            plugin.change_pod(draft, job=self._facts, task=mould.task, index=order.index)
+        index = str(order.index)
+        labels = {**draft.labels, keys.TASK_INDEX: index}
+        if mould.partition:
+            labels[keys.PARTITION_ID] = str(order.index // mould.partition)
+        return {
+            "apiVersion": kinds.POD.api_version,
+            "kind": kinds.POD.kind,
+            "metadata": {
+                "name": order.name,
+                "namespace": self._job.namespace,
+                "labels": labels,
+                "annotations": {**draft.annotations, keys.TASK_INDEX: index},
+                "ownerReferences": self._owners,
+            },
+            "spec": draft.spec,
+        }
+
+    def _mould(self, task: str) -> _Mould:
+        known = self._moulds.get(task)
+        if known is None:
+            facts = self._facts.tasks.get(task)
+            if facts is None:
+                raise LookupError(f"no task {task} in the manifest")
+            size = (facts.manifest.get("partitionPolicy") or {}).get("partitionSize") or 0
+            known = self._moulds[task] = _Mould(self._draft(facts), facts, size)
+        return known
+
+    def _draft(self, task: TaskFacts) -> Draft:
+        metadata, spec = task.template.get("metadata") or {}, dict(task.template.get("spec") or {})
+        spec["schedulerName"] = spec.get("schedulerName") or self._job.scheduler or self._scheduler
+        if self._job.priority_class and not spec.get("priorityClassName"):
+            spec["priorityClassName"] = self._job.priority_class
+        draft = Draft(
+            "",
+            labels={**(metadata.get("labels") or {}), **_labels(self._job, self._facts, task)},
+            annotations={**(metadata.get("annotations") or {}), **_annotations(self._job, self._facts, task)},
+            spec=spec,
+        )
+        mount_claims(draft, self._claims)
+        for plugin in self._plugins:
+            plugin.change_task(draft, job=self._facts, task=task)
+        if self._job.record is not None:
+            # Last, so that no container is without it: storage refuses writers of older epochs by it.
+            draft.set_env([{"name": keys.EPOCH_ENV, "value": str(self._job.record.epoch)}], *EVERY)
+        return draft
+
+
+def pod(
+    job: JobView,
+    manifest: Mapping[str, Any],
+    order: PodOrder,
+    *,
+    scheduler: str,
+    hosts: Hosts | None = None,
+    registry: Registry = BUILT_IN,
+) -> Manifest:
+    """One pod; for many, keep the `Moulds`."""
+    return Moulds(job, manifest, scheduler=scheduler, hosts=hosts, registry=registry).pod(order)
+
+
+def _labels(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, str]:
+    given = (facts.manifest.get("metadata") or {}).get("labels") or {}
     return {
-        "apiVersion": kinds.JOB.api_version,
-        "kind": kinds.JOB.kind,
-        "name": job.name,
-        "uid": job.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def pod_group_spec(job: JobView, manifest: Mapping[str, Any]) -> Manifest:
-    """`spec` of the PodGroup. The Job must be one that can run."""
-    assert job.gang is not None
-    spec: Manifest = {
-        "minMember": job.gang.minimum,
-        "minTaskMember": task_minima(job.gang),
-        "queue": job.queue,
-        "minResources": min_resources(job.gang).to_quantities(),
-    }
-    if job.priority_class:
-        spec["priorityClassName"] = job.priority_class
-    topology = manifest.get("spec", {}).get("networkTopology")
-    if topology:
-        spec["networkTopology"] = topology
-    return spec
-
-
-def pod_group(job: JobView, manifest: Mapping[str, Any]) -> Manifest:
-    """The PodGroup of a Job."""
-    metadata = manifest.get("metadata", {})
-    annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in OWN_FIELDS}
-    return {
-        "apiVersion": kinds.POD_GROUP.api_version,
-        "kind": kinds.POD_GROUP.kind,
-        "metadata": {
-            "name": naming.pod_group_name(job.name, uid=job.uid),
-            "namespace": job.namespace,
-            "labels": dict(metadata.get("labels") or {}),
-            "annotations": annotations,
-            "ownerReferences": [owner(job)],
-        },
-        "spec": pod_group_spec(job, manifest),
-    }
-
-
-def pod(job: JobView, manifest: Mapping[str, Any], order: PodOrder, *, scheduler: str) -> Manifest:
-    """One pod. `scheduler` is given to pods whose Job names none."""
-    template = _template(manifest, order.task)
-    metadata, spec = dict(template.get("metadata") or {}), dict(template.get("spec") or {})
-    spec["schedulerName"] = spec.get("schedulerName") or job.scheduler or scheduler
-    if job.priority_class and not spec.get("priorityClassName"):
-        spec["priorityClassName"] = job.priority_class
-    extra = _env(job, order, plugins=manifest.get("spec", {}).get("plugins") or {})
-    for field in ("initContainers", "containers"):
-        if spec.get(field):
-            spec[field] = [_with_env(container, extra) for container in spec[field]]
-    return {
-        "apiVersion": kinds.POD.api_version,
-        "kind": kinds.POD.kind,
-        "metadata": {
-            "name": order.name,
-            "namespace": job.namespace,
-            "labels": {**(metadata.get("labels") or {}), **_labels(job, order)},
-            "annotations": {**(metadata.get("annotations") or {}), **_annotations(job, manifest, order)},
-            "ownerReferences": [owner(job)],
-        },
-        "spec": spec,
-    }
-
-
-def _template(manifest: Mapping[str, Any], task: str) -> Mapping[str, Any]:
-    for index, each in enumerate(manifest["spec"]["tasks"]):
-        if (each.get("name") or f"default{index}") == task:
-            template: Mapping[str, Any] = each.get("template") or {}
-            return template
-    raise LookupError(f"no task {task} in the manifest")
-
-
-def _labels(job: JobView, order: PodOrder) -> dict[str, str]:
-    return {
+        **{name: given[name] for name in COPIED_LABELS if name in given},
         keys.JOB_NAME: job.name,
         keys.JOB_NAMESPACE: job.namespace,
-        keys.TASK_SPEC: order.task,
-        keys.TASK_INDEX: str(order.index),
+        keys.TASK_SPEC: task.name,
         keys.QUEUE_NAME: job.queue,
     }
 
 
-def _annotations(job: JobView, manifest: Mapping[str, Any], order: PodOrder) -> dict[str, str]:
-    given = manifest.get("metadata", {}).get("annotations") or {}
-    taken = {name: given[name] for name in RETRY_FIELDS if name in given}
+def _annotations(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, str]:
+    given = (facts.manifest.get("metadata") or {}).get("annotations") or {}
     budget = next((name for name in BUDGETS if name in given), None)
-    if budget is not None:
-        taken[budget] = given[budget]
-    if keys.RUN in given:
-        taken[keys.RUN] = given[keys.RUN]
+    taken = {name: given[name] for name in (*COPIED, budget, keys.RUN) if name is not None and name in given}
+    if task.manifest.get("topologyPolicy"):
+        taken[keys.NUMA_POLICY] = task.manifest["topologyPolicy"]
     return {
         **taken,
-        keys.TASK_INDEX: str(order.index),
-        keys.TASK_SPEC: order.task,
+        keys.TASK_SPEC: task.name,
         keys.JOB_NAME: job.name,
         keys.QUEUE_NAME: job.queue,
         keys.JOB_VERSION: str(job.status.version),
-        keys.TEMPLATE_ID: f"{job.name}-{order.task}",
+        keys.TEMPLATE_ID: f"{job.name}-{task.name}",
         keys.JOB_RETRY_COUNT: str(job.status.retry_count),
         keys.GROUP_NAME: naming.pod_group_name(job.name, uid=job.uid),
     }
 
 
-def _env(job: JobView, order: PodOrder, *, plugins: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The epoch for storage that refuses older writers; the index where the env plugin is asked for."""
-    extra = []
-    record: RunRecord | None = job.record
-    if record is not None:
-        extra.append({"name": keys.EPOCH_ENV, "value": str(record.epoch)})
-    if "env" in plugins:
-        extra += [{"name": name, "value": str(order.index)} for name in INDEX_ENV]
-    return extra
+# --- claims and the objects of plugins -------------------------------------------------------------------------------
 
 
-def _with_env(container: Mapping[str, Any], extra: list[dict[str, str]]) -> Manifest:
-    if not extra:
-        return dict(container)
-    named = {each["name"] for each in extra}
-    kept = [each for each in container.get("env") or [] if each.get("name") not in named]
-    return {**container, "env": [*kept, *extra]}
+def objects(
+    job: JobView,
+    manifest: Mapping[str, Any],
+    *,
+    hosts: Hosts | None = None,
+    keys: KeyMaker,
+    registry: Registry = BUILT_IN,
+) -> tuple[Child, ...]:
+    """Claims to make and the objects of the plugins, each owned by the Job. Raises BadArgument."""
+    facts = facts_of(job, manifest, hosts=hosts)
+    claims = {each.name: each for each in _claims(job, manifest) if each.spec is not None}
+    made = [claim_child(each, namespace=job.namespace, owner=facts.owner) for each in claims.values()]
+    return (*made, *(each for plugin in registry.chosen(manifest) for each in plugin.objects(facts, keys=keys)))
+
+
+def claim_names(job: JobView, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Claims by name that somebody else must have made: without them no pod of the Job can start."""
+    return tuple(dict.fromkeys(each.name for each in _claims(job, manifest) if each.spec is None))
+
+
+def volume_names(job: JobView, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """The claim of each entry of `spec.volumes`, given or made."""
+    return tuple(each.name for each in _claims(job, manifest))
+
+
+def controlled(job: JobView, manifest: Mapping[str, Any], *, registry: Registry = BUILT_IN) -> dict[str, str]:
+    """`status.controlledResources` once all objects are there. Raises BadArgument."""
+    claims = {f"volume-pvc-{name}": name for name in volume_names(job, manifest)}
+    return claims | {f"plugin-{each.name}": each.name for each in registry.chosen(manifest)}
+
+
+def _claims(job: JobView, manifest: Mapping[str, Any]) -> tuple[Claim, ...]:
+    return tuple(claims_of(job.name, manifest, uid=job.uid))
+
+
+# --- the group, by the names that the applier knows it under -----------------------------------------------------------
+
+
+def pod_group_spec(job: JobView, manifest: Mapping[str, Any]) -> Manifest:
+    """`spec` of the PodGroup where no PriorityClass is known."""
+    return groups.pod_group_spec(job, manifest, priorities={})
+
+
+def pod_group(job: JobView, manifest: Mapping[str, Any]) -> Manifest:
+    """The PodGroup where no PriorityClass is known."""
+    return groups.pod_group(job, manifest, priorities={}, version=job.status.version)
