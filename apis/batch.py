@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import ConfigDict, Field
 
 from apis import kinds
-from apis.meta import Model, ObjectMeta, Resource
+from apis.meta import Condition, Model, ObjectMeta, Resource
 from apis.quantities import MAX_LENGTH, PATTERN
 from apis.schema import (
     LABEL,
@@ -384,6 +384,8 @@ class CronJobStatus(Model):
     active: list[ObjectReference] | None = None
     last_schedule_time: Time | None = None
     last_successful_time: Time | None = None
+    conditions: list[Condition] | None = None
+    """Ours: `Scheduling` says why no run is started."""
 
 
 class CronJob(Resource):

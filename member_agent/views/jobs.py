@@ -136,6 +136,8 @@ class JobView:
     demands: tuple[str, ...]
     status: JobStatus
     placed: tuple[tuple[str, str], ...] = ()
+    owner_uid: str = ""
+    """UID of the controlling owner."""
 
     @property
     def phase(self) -> str:

@@ -69,6 +69,7 @@ class Projector:
             demands=demands_of(spec),
             status=job.status or JobStatus(),
             placed=fields_of_place(self._placed(document).spec),
+            owner_uid=meta.controller,
         )
 
     def pod(self, document: Document) -> PodView:
