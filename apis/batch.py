@@ -32,6 +32,8 @@ MAX_TASK_POLICIES: Final = 32
 MAX_VOLUMES: Final = 128
 MAX_PLUGINS: Final = 32
 DEFAULT_MAX_RETRY: Final = 3
+MAX_CRON_NAME: Final = 52
+"""Characters of a CronJob's name: its Jobs add the minute they are for, and their pods more."""
 
 ANY_EVENT: Final = "*"
 EVENTS: Final = (ANY_EVENT, "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated")
@@ -48,6 +50,7 @@ ACTIONS: Final = (
 )
 """Actions a user may ask for; SyncJob, EnqueueJob and the Queue actions are internal or belong to Queues."""
 PLUGINS: Final = ("ssh", "svc", "env", "tensorflow", "mpi", "pytorch", "ray", "hcclrank")
+"""Job plugins that come with the programs; others are installed beside them, so that names are no affair of the schema."""
 PHASES: Final = (
     "Pending",
     "Aborting",
@@ -96,9 +99,15 @@ POLICY_LIST_RULES: Final = (
 )
 VOLUME_RULES: Final = rules(
     Rule(
-        "(has(self.volumeClaimName) && self.volumeClaimName != '') != has(self.volumeClaim)",
+        "(has(self.volumeClaimName) && self.volumeClaimName != '') || has(self.volumeClaim)",
         "either VolumeClaim or VolumeClaimName must be specified, and not both",
     ),
+)
+# A controller fills the name in beside the claim it was made from; nobody creates a Job with both.
+ONE_CLAIM: Final = Rule(
+    "oldSelf.hasValue() || self.all(v, !(has(v.volumeClaimName) && v.volumeClaimName != '' && has(v.volumeClaim)))",
+    "either VolumeClaim or VolumeClaimName must be specified, and not both",
+    optional_old=True,
 )
 TOPOLOGY_RULES: Final = rules(
     Rule(
@@ -133,9 +142,6 @@ UNIQUE_TASKS: Final = Rule(
     "self.filter(t, has(t.name)).transformMapEntry(i, t, {t.name: i}).size() >= 0", "duplicated task name"
 )
 UNIQUE_MOUNTS: Final = Rule("self.transformMapEntry(i, v, {v.mountPath: i}).size() >= 0", "duplicated mountPath")
-KNOWN_PLUGINS: Final = Rule(
-    f"self.all(name, name in {list(PLUGINS)})", f"unable to find job plugin, want one of {', '.join(PLUGINS)}"
-)
 
 _FIXED = (
     "queue",
@@ -272,10 +278,10 @@ class JobSpec(Model):
     scheduler_name: Annotated[str | None, served(maxLength=63)] = None
     min_available: Count | None = None
     """Pods that start together or not at all; also how many must succeed."""
-    volumes: Annotated[list[Volume] | None, served(UNIQUE_MOUNTS, maxItems=MAX_VOLUMES)] = None
+    volumes: Annotated[list[Volume] | None, served(UNIQUE_MOUNTS, ONE_CLAIM, maxItems=MAX_VOLUMES)] = None
     tasks: Annotated[list[Task] | None, served(UNIQUE_TASKS, maxItems=MAX_TASKS)] = None
     policies: Annotated[list[LifecyclePolicy] | None, served(*POLICY_LIST_RULES, maxItems=MAX_POLICIES)] = None
-    plugins: Annotated[dict[str, list[str]] | None, served(KNOWN_PLUGINS, maxProperties=MAX_PLUGINS)] = None
+    plugins: Annotated[dict[str, list[str]] | None, served(maxProperties=MAX_PLUGINS)] = None
     running_estimate: Duration | None = None
     queue: Annotated[str | None, served(maxLength=253, pattern=SUBDOMAIN, default="default")] = None
     max_retry: Annotated[Count | None, served(default=DEFAULT_MAX_RETRY)] = None
@@ -310,9 +316,11 @@ class JobMemory(Model):
     """What a controller must remember of a Job over its own restarts; written together with the phase it belongs to."""
 
     floors: dict[str, int] | None = None
-    """Lowest version of a pod that counts, by scope: "" the Job, `task`, `task/partition` or the name of a pod."""
+    """Lowest version of a pod that counts, by scope: "" the Job, `task`, `task/partition` or `task#index`."""
     pods: dict[str, str] | None = None
     """Indices that were made, by task: `0-3,7`."""
+    done: dict[str, str] | None = None
+    """Indices that succeeded in the present run, by task: they count and are not run again when their pods are deleted."""
     since: dict[str, Time] | None = None
     """When something a policy acts on with a delay began, for what no object tells any more: `PodEvicted/<pod>`."""
     evictions: Int32 | None = None
@@ -359,9 +367,35 @@ class CronJobTemplate(Model):
     spec: Annotated[JobSpec | None, Field(json_schema_extra={UNDEFAULTED: True})] = None
 
 
+CRON_RULES: Final = (
+    Rule(
+        f"self.metadata.name.size() <= {MAX_CRON_NAME}",
+        f"must be no more than {MAX_CRON_NAME} characters",
+        ".metadata.name",
+    ),
+)
+CRON_SPEC_RULES: Final = rules(
+    Rule(
+        "!has(self.schedule) || !self.schedule.contains('TZ')",
+        "cannot use TZ or CRON_TZ in schedule, use timeZone",
+        ".schedule",
+    ),
+    Rule("!has(self.timeZone) || self.timeZone != ''", "timeZone must be nil or non-empty string", ".timeZone"),
+    Rule(
+        "!has(self.timeZone) || self.timeZone.lowerAscii() != 'local'",
+        "timeZone must be an explicit time zone as defined in the IANA database, not Local",
+        ".timeZone",
+    ),
+)
+
+
 class CronJobSpec(Model):
-    schedule: Annotated[str, served(minLength=1)]
-    time_zone: str | None = None
+    """When Jobs are made, and how many are kept."""
+
+    model_config = ConfigDict(json_schema_extra=CRON_SPEC_RULES)
+
+    schedule: Annotated[str, served(minLength=1, maxLength=1024)]
+    time_zone: Annotated[str | None, served(maxLength=255)] = None
     starting_deadline_seconds: Annotated[int | None, served(format="int64", minimum=0)] = None
     concurrency_policy: Annotated[str | None, one_of("Allow", "Forbid", "Replace", default="Allow")] = None
     suspend: Annotated[bool | None, served(default=False)] = None

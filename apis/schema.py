@@ -24,11 +24,13 @@ LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
 class Rule(NamedTuple):
-    """A CEL rule. `path` names the field at fault, relative to where the rule stands."""
+    """A CEL rule. `path` names the field at fault, relative to where the rule stands. `optional_old`: `oldSelf` is an optional,
+    which has no value on creation, so that one rule judges creations and changes."""
 
     expression: str
     message: str
     path: str = ""
+    optional_old: bool = False
 
 
 def rules(*given: Rule) -> dict[str, Any]:
@@ -39,6 +41,7 @@ def rules(*given: Rule) -> dict[str, Any]:
                 "rule": " ".join(rule.expression.split()),
                 "message": rule.message,
                 **({"fieldPath": rule.path} if rule.path else {}),
+                **({"optionalOldSelf": True} if rule.optional_old else {}),
             }
             for rule in given
         ]

@@ -77,6 +77,7 @@ SERVED: Final[tuple[Served, ...]] = (
             Column("LastScheduleTime", ".status.lastScheduleTime", "date"),
             _AGE,
         ),
+        rules=batch.CRON_RULES,
     ),
     Served(flow.JobFlow, short=("jf",), columns=(Column("Status", ".status.state.phase"), _AGE)),
     Served(flow.JobTemplate, short=("jt",)),

@@ -6,38 +6,33 @@ Rules stand in the order of the reference. Every problem is reported, not only t
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from apis.batch import (
-    ACTIONS,
-    ANY_EVENT,
-    EVENTS,
-    PLUGINS,
-    UPDATE_MESSAGE,
-    Job,
-    JobSpec,
-    LifecyclePolicy,
-    NetworkTopology,
-    Task,
-    Volume,
-)
+from apis.batch import PLUGINS, UPDATE_MESSAGE, Job, JobSpec, NetworkTopology, Task, Volume
 from apis.keys import DEFAULT_QUEUE, ROOT_QUEUE
 from apis.naming import pod_name
 from apis.scheduling import OPEN
-from controllers.admission import pods
+from controllers.admission import templates
+from controllers.admission.annotations import annotation_problems
 from controllers.admission.defaults import task_name
+from controllers.admission.policies import policy_problems
 from controllers.admission.problems import (
+    LABEL_LENGTH,
     Problem,
     among,
     at_least,
+    duration,
     first_cycle,
     is_label,
     is_qualified,
     is_subdomain,
 )
 
+ONE_CLAIM: Final = "either VolumeClaim or VolumeClaimName must be specified, and not both"
+MADE_CLAIM: Final = "volume-pvc-"
+"""Prefix of a claim's name in `status.controlledResources`."""
 TOPOLOGY_POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
 _UNPINNED: Final = ("", "none")
 
@@ -54,39 +49,57 @@ QueueLookup = Callable[[str], QueueFacts | None]
 """What is known of the Queue of this name; None: there is none."""
 
 
-def validate_job(job: Job, *, queue: QueueLookup | None = None) -> list[Problem]:
-    """Everything that keeps a new Job from being taken; empty when nothing does. Without a lookup the Queue is not judged."""
-    spec = job.spec
+def validate_job(job: Job, *, queue: QueueLookup | None = None, plugins: Collection[str] = PLUGINS) -> list[Problem]:
+    """Everything that keeps a Job from being taken; empty when nothing does. Without a lookup the Queue is not judged.
+
+    `plugins`: names of the job plugins that are installed. A Job that was completed by `default_job`, and one whose claims a
+    controller has named, pass as they did before.
+    """
+    found = [*_name_problems(job), *annotation_problems(job)]
+    found += spec_problems(job.spec, job=job.metadata.name, plugins=plugins)
+    found += _claim_problems(job)
+    if queue is not None:
+        name = job.spec.queue or DEFAULT_QUEUE
+        found += queue_problems(name, facts=queue(name))
+    return found
+
+
+def spec_problems(spec: JobSpec, *, job: str = "", plugins: Collection[str] = PLUGINS, field: str = "spec") -> list[Problem]:
+    """What is wrong with what a Job called `job` runs; `field` is where its spec stands."""
     tasks = spec.tasks or []
     names = [task_name(task, index=index) for index, task in enumerate(tasks)]
-    found = [*_name_problems(job), *_bounds(spec)]
+    found = _bounds(spec, field=field)
     if not tasks:
-        found.append(Problem("spec.tasks", "No task specified in job spec"))
+        found.append(Problem(f"{field}.tasks", "No task specified in job spec"))
     for index, (task, name) in enumerate(zip(tasks, names, strict=True)):
         if name in names[:index]:
-            found.append(Problem(f"spec.tasks[{index}].name", f"duplicated task name {name}"))
-        found += _task_problems(task, name=name, job=job.metadata.name, field=f"spec.tasks[{index}]")
-    found += _minimum_problems(spec)
-    found += policy_problems(spec.policies or [], field="spec.policies")
-    found += _topology_problems(spec.network_topology, field="spec.networkTopology")
-    found += _plugin_problems(spec, names=names)
-    found += _volume_problems(spec.volumes or [])
-    found += _dependency_problems(tasks, names=names)
-    if queue is not None:
-        found += queue_problems(spec.queue or DEFAULT_QUEUE, facts=queue(spec.queue or DEFAULT_QUEUE))
+            found.append(Problem(f"{field}.tasks[{index}].name", f"duplicated task name {name}"))
+        found += _task_problems(task, name=name, job=job, field=f"{field}.tasks[{index}]")
+    found += _minimum_problems(spec, field=field)
+    found += policy_problems(spec.policies or [], field=f"{field}.policies")
+    found += topology_problems(spec.network_topology, field=f"{field}.networkTopology")
+    found += _plugin_problems(spec, names=names, plugins=plugins, field=f"{field}.plugins")
+    found += _volume_problems(spec.volumes or [], field=f"{field}.volumes")
+    found += _dependency_problems(tasks, names=names, field=f"{field}.tasks")
     return found
 
 
 def validate_job_update(old: Job, *, new: Job) -> list[Problem]:
-    """Everything that keeps a change of a Job from being taken."""
+    """Everything that keeps a change of a Job from being taken.
+
+    What stays as it was is not judged: an old Job that a newer rule would refuse can still be annotated, stopped and deleted.
+    """
+    found = annotation_problems(new) if new.metadata.annotations != old.metadata.annotations else []
+    if new.spec == old.spec:
+        return found
     was, wanted = old.spec, new.spec
     tasks = wanted.tasks or []
-    found = [*at_least(0, wanted.min_available, field="spec.minAvailable")]
+    found += at_least(0, wanted.min_available, field="spec.minAvailable")
     for index, task in enumerate(tasks):
         found += _count_problems(task, field=f"spec.tasks[{index}]")
         found += _partition_problems(task, field=f"spec.tasks[{index}]")
-    found += _topology_problems(wanted.network_topology, field="spec.networkTopology")
-    found += _minimum_problems(wanted)
+    found += topology_problems(wanted.network_topology, field="spec.networkTopology")
+    found += _minimum_problems(wanted, field="spec")
     if len(tasks) != len(was.tasks or []):
         found.append(Problem("spec.tasks", "job updates may not add or remove tasks"))
     elif _fixed(was) != _fixed(wanted):
@@ -107,43 +120,6 @@ def queue_problems(name: str, *, facts: QueueFacts | None) -> list[Problem]:
     return []
 
 
-def policy_problems(policies: Sequence[LifecyclePolicy], *, field: str) -> list[Problem]:
-    """What is wrong with one list of policies, of the Job or of a task."""
-    found: list[Problem] = []
-    events: set[str] = set()
-    codes: set[int] = set()
-    for index, policy in enumerate(policies):
-        place = f"{field}[{index}]"
-        named = dict.fromkeys([*(policy.events or []), *([policy.event] if policy.event else [])])
-        if named and policy.exit_code is not None:
-            found.append(Problem(place, "must not specify event and exitCode simultaneously"))
-        if not named and policy.exit_code is None:
-            found.append(Problem(place, "either event and exitCode should be specified"))
-        if policy.action not in ACTIONS:
-            found.append(Problem(place, f"invalid policy action {policy.action!r}, want one of {', '.join(ACTIONS)}"))
-        found += _exit_code_problems(policy.exit_code, seen=codes, place=place, field=field)
-        for event in named:
-            path = f"{place}.event" if event == policy.event else f"{place}.events[{(policy.events or []).index(event)}]"
-            found += among(EVENTS, event, field=path)
-            if event in events:
-                found.append(Problem(field, f"duplicate event {event}: one event may stand in one policy only"))
-        events |= named.keys()
-    if ANY_EVENT in events and len(events) > 1:
-        found.append(Problem(field, "if there's * here, no other policy should be here"))
-    return found
-
-
-def _exit_code_problems(code: int | None, *, seen: set[int], place: str, field: str) -> list[Problem]:
-    if code is None:
-        return []
-    if code == 0:
-        return [Problem(f"{place}.exitCode", "0 is not a valid error code")]
-    if code in seen:
-        return [Problem(field, f"duplicate exitCode {code}: one exit code may stand in one policy only")]
-    seen.add(code)
-    return []
-
-
 def _name_problems(job: Job) -> list[Problem]:
     name = job.metadata.name
     if not name or is_qualified(name):
@@ -151,16 +127,19 @@ def _name_problems(job: Job) -> list[Problem]:
     return [Problem("metadata.name", f"{name!r} can not stand in the label that its pods carry: at most 63 characters")]
 
 
-def _bounds(spec: JobSpec) -> list[Problem]:
+def _bounds(spec: JobSpec, *, field: str) -> list[Problem]:
     found = [
-        *at_least(0, spec.min_available, field="spec.minAvailable"),
-        *at_least(0, spec.max_retry, field="spec.maxRetry"),
-        *at_least(0, spec.ttl_seconds_after_finished, field="spec.ttlSecondsAfterFinished"),
-        *at_least(1, spec.min_success, field="spec.minSuccess"),
+        *at_least(0, spec.min_available, field=f"{field}.minAvailable"),
+        *at_least(0, spec.max_retry, field=f"{field}.maxRetry"),
+        *at_least(0, spec.ttl_seconds_after_finished, field=f"{field}.ttlSecondsAfterFinished"),
+        *at_least(1, spec.min_success, field=f"{field}.minSuccess"),
+        *duration(spec.running_estimate, field=f"{field}.runningEstimate"),
     ]
-    for field, name in (("spec.queue", spec.queue), ("spec.priorityClassName", spec.priority_class_name)):
+    if len(spec.scheduler_name or "") > LABEL_LENGTH:
+        found.append(Problem(f"{field}.schedulerName", f"may not be longer than {LABEL_LENGTH}"))
+    for place, name in (("queue", spec.queue), ("priorityClassName", spec.priority_class_name)):
         if name and not is_subdomain(name):
-            found.append(Problem(field, f"{name!r} should match a DNS-1123 subdomain"))
+            found.append(Problem(f"{field}.{place}", f"{name!r} should match a DNS-1123 subdomain"))
     return found
 
 
@@ -175,11 +154,11 @@ def _task_problems(task: Task, *, name: str, job: str, field: str) -> list[Probl
         )
     found += at_least(0, task.max_retry, field=f"{field}.maxRetry")
     found += policy_problems(task.policies or [], field=f"{field}.policies")
-    found += pods.template_problems(task.template, field=f"{field}.template")
+    found += templates.template_problems(task.template, field=f"{field}.template")
     found += among(TOPOLOGY_POLICIES, task.topology_policy, field=f"{field}.topologyPolicy")
     if (task.topology_policy or "") not in _UNPINNED:
-        for place, container in pods.containers(task.template, field=f"{field}.template"):
-            if not pods.pins_whole_cores(container):
+        for place, container in templates.containers(task.template, field=f"{field}.template"):
+            if not templates.pins_whole_cores(container):
                 found.append(Problem(f"{field}.topologyPolicy", f"needs whole CPUs requested in every container: {place}"))
     return found
 
@@ -208,7 +187,7 @@ def _partition_problems(task: Task, *, field: str) -> list[Problem]:
         *at_least(1, policy.total_partitions, field=f"{path}.totalPartitions"),
         *at_least(1, policy.partition_size, field=f"{path}.partitionSize"),
         *at_least(0, policy.min_partitions, field=f"{path}.minPartitions"),
-        *_topology_problems(policy.network_topology, field=f"{path}.networkTopology"),
+        *topology_problems(policy.network_topology, field=f"{path}.networkTopology"),
     ]
     if policy.total_partitions * policy.partition_size != (task.replicas or 0):
         found.append(Problem(path, f"'replicas' {task.replicas or 0} is not equal to totalPartitions * partitionSize"))
@@ -218,15 +197,16 @@ def _partition_problems(task: Task, *, field: str) -> list[Problem]:
     return found
 
 
-def _minimum_problems(spec: JobSpec) -> list[Problem]:
+def _minimum_problems(spec: JobSpec, *, field: str) -> list[Problem]:
     total = sum(task.replicas or 0 for task in spec.tasks or [])
     if spec.min_available is None or not spec.tasks or spec.min_available <= total:
         return []
     message = f"job 'minAvailable' should not be greater than total replicas in tasks: {spec.min_available} of {total}"
-    return [Problem("spec.minAvailable", message)]
+    return [Problem(f"{field}.minAvailable", message)]
 
 
-def _topology_problems(topology: NetworkTopology | None, *, field: str) -> list[Problem]:
+def topology_problems(topology: NetworkTopology | None, *, field: str) -> list[Problem]:
+    """What is wrong with a bound on the tree of HyperNodes."""
     if topology is None:
         return []
     found = among(("hard", "soft"), topology.mode, field=f"{field}.mode")
@@ -237,17 +217,17 @@ def _topology_problems(topology: NetworkTopology | None, *, field: str) -> list[
     return found
 
 
-def _plugin_problems(spec: JobSpec, *, names: Sequence[str]) -> list[Problem]:
+def _plugin_problems(spec: JobSpec, *, names: Sequence[str], plugins: Collection[str], field: str) -> list[Problem]:
     found = [
-        Problem(f"spec.plugins.{name}", f"unable to find job plugin {name!r}, want one of {', '.join(PLUGINS)}")
+        Problem(f"{field}.{name}", f"unable to find job plugin {name!r}, want one of {', '.join(plugins)}")
         for name in sorted(spec.plugins or {})
-        if name not in PLUGINS
+        if name not in plugins
     ]
     arguments = (spec.plugins or {}).get("mpi")
     if arguments is not None:
         master = _flag(arguments, name="master", default="master")
         if master not in names:
-            found.append(Problem("spec.plugins.mpi", f"its master task {master!r} is not a task of the job"))
+            found.append(Problem(f"{field}.mpi", f"its master task {master!r} is not a task of the job"))
     return found
 
 
@@ -269,51 +249,62 @@ def _words(argument: str) -> list[str]:
         return argument.split()
 
 
-def _volume_problems(volumes: Sequence[Volume]) -> list[Problem]:
+def _volume_problems(volumes: Sequence[Volume], *, field: str) -> list[Problem]:
     found: list[Problem] = []
     paths: set[str] = set()
     for index, volume in enumerate(volumes):
-        place = f"spec.volumes[{index}]"
+        place = f"{field}[{index}]"
         if not volume.mount_path:
             found.append(Problem(f"{place}.mountPath", "should be at least 1 chars long"))
         elif ":" in volume.mount_path:
             found.append(Problem(f"{place}.mountPath", f"{volume.mount_path!r} should match a path without a colon"))
         elif volume.mount_path in paths:
-            found.append(Problem("spec.volumes", f"duplicated mountPath: {volume.mount_path}"))
+            found.append(Problem(field, f"duplicated mountPath: {volume.mount_path}"))
         paths.add(volume.mount_path)
-        if bool(volume.volume_claim_name) == (volume.volume_claim is not None):
-            found.append(Problem(place, "either VolumeClaim or VolumeClaimName must be specified, and not both"))
+        if not volume.volume_claim_name and volume.volume_claim is None:
+            found.append(Problem(place, ONE_CLAIM))
         elif volume.volume_claim_name and not is_subdomain(volume.volume_claim_name):
             found.append(Problem(f"{place}.volumeClaimName", f"{volume.volume_claim_name!r} should match a DNS-1123 subdomain"))
     return found
 
 
-def _dependency_problems(tasks: Sequence[Task], *, names: Sequence[str]) -> list[Problem]:
+def _claim_problems(job: Job) -> list[Problem]:
+    """A claim and a name stand together only where a controller made the one from the other, and has it in the status."""
+    made = (job.status.controlled_resources if job.status else None) or {}
+    return [
+        Problem(f"spec.volumes[{index}]", ONE_CLAIM)
+        for index, volume in enumerate(job.spec.volumes or [])
+        if volume.volume_claim is not None
+        and volume.volume_claim_name
+        and f"{MADE_CLAIM}{volume.volume_claim_name}" not in made
+    ]
+
+
+def _dependency_problems(tasks: Sequence[Task], *, names: Sequence[str], field: str) -> list[Problem]:
     found: list[Problem] = []
     waits: dict[str, list[str]] = {}
     for index, (task, name) in enumerate(zip(tasks, names, strict=True)):
         needed = (task.depends_on.name if task.depends_on else None) or []
         found += [
-            Problem(f"spec.tasks[{index}].dependsOn", f"{each!r} is not a task of the job")
-            for each in needed
-            if each not in names
+            Problem(f"{field}[{index}].dependsOn", f"{each!r} is not a task of the job") for each in needed if each not in names
         ]
         waits[name] = [each for each in needed if each in names]
     cycle = first_cycle(waits)
     if cycle is not None:
-        field = f"spec.tasks[{names.index(cycle[0])}].dependsOn"
-        found.append(Problem(field, f"tasks wait for each other in a cycle: {' waits for '.join(cycle)}"))
+        place = f"{field}[{names.index(cycle[0])}].dependsOn"
+        found.append(Problem(place, f"tasks wait for each other in a cycle: {' waits for '.join(cycle)}"))
     return found
 
 
 def _fixed(spec: JobSpec) -> dict[str, Any]:
-    """What of a spec may not change. Claim names are left out: controllers fill them in."""
+    """What of a spec may not change. `suspend` is ours and may; claim names that stand beside a claim are a controller's."""
     fixed = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for name in ("minAvailable", "priorityClassName"):
+    for name in ("minAvailable", "priorityClassName", "suspend"):
         fixed.pop(name, None)
     for task in fixed.get("tasks", []):
         task.pop("replicas", None)
         task.pop("minAvailable", None)
     for volume in fixed.get("volumes", []):
-        volume.pop("volumeClaimName", None)
+        if "volumeClaim" in volume:
+            volume.pop("volumeClaimName", None)
     return fixed

@@ -10,6 +10,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from policies import durations
+
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -65,6 +67,17 @@ def at_least(minimum: int, value: int | None, *, field: str) -> list[Problem]:
     if value is None or value >= minimum:
         return []
     return [Problem(field, f"{value} should be greater than or equal to {minimum}")]
+
+
+def duration(text: str | None, *, field: str) -> list[Problem]:
+    """A length of time as Kubernetes types write it (1h30m); not given and empty are none."""
+    if not text:
+        return []
+    try:
+        durations.golang(text)
+    except durations.InvalidDuration:
+        return [Problem(field, f"{text!r} is no duration: want numbers with units, such as 90s, 10m or 1h30m")]
+    return []
 
 
 def among(values: Sequence[str], value: str | None, *, field: str) -> list[Problem]:

@@ -39,8 +39,45 @@ def validate_queue(
     return found
 
 
-def validate_queue_deletion(name: str, *, queues: Queues) -> list[Problem]:
-    """Everything that keeps a Queue from being deleted."""
+def validate_queue_update(
+    old: Queue,
+    *,
+    new: Queue,
+    queues: Queues,
+    holds_pods: Callable[[str], bool] = lambda name: False,
+    max_depth: int = MAX_DEPTH,
+    fixed_root: bool = False,
+) -> list[Problem]:
+    """Everything that keeps a changed Queue from being taken. A state that was there before is nobody's request; `fixed_root`:
+    the amounts of the root queue stay as they are."""
+    was, wanted = (each.status.state if each.status else None for each in (old, new))
+    judged = new if was != wanted or new.status is None else new.model_copy(update={"status": None})
+    found = validate_queue(judged, queues=queues, holds_pods=holds_pods, max_depth=max_depth)
+    if fixed_root and new.metadata.name == ROOT_QUEUE:
+        for field in ("capability", "deserved", "guarantee"):
+            if getattr(old.spec, field) != getattr(new.spec, field):
+                found.append(Problem(f"spec.{field}", "the resources of the root queue may not be changed"))
+    return found
+
+
+def default_queue(queue: Queue) -> Queue:
+    """The Queue completed: weight 1, reclaimable, and the older form of the tree begins at root."""
+    spec = queue.spec
+    filled = {"weight": spec.weight or 1, "reclaimable": True if spec.reclaimable is None else spec.reclaimable}
+    update: dict[str, object] = {"spec": spec.model_copy(update=filled)}
+    notes = queue.metadata.annotations or {}
+    path, weights = notes.get(HIERARCHY, ""), notes.get(HIERARCHY_WEIGHTS, "")
+    if path and path.split("/")[0] != ROOT_QUEUE:
+        notes = {**notes, HIERARCHY: f"{ROOT_QUEUE}/{path}", HIERARCHY_WEIGHTS: f"1/{weights}"}
+        update["metadata"] = queue.metadata.model_copy(update={"annotations": notes})
+    return queue.model_copy(update=update)
+
+
+def validate_queue_deletion(
+    name: str, *, queues: Queues, holds_pods: Callable[[str], bool] = lambda name: False
+) -> list[Problem]:
+    """Everything that keeps a Queue from being deleted. An open queue may be; one with pods may too unless `holds_pods` is
+    asked."""
     if name in (DEFAULT_QUEUE, ROOT_QUEUE):
         return [Problem("metadata.name", f"`{name}` queue can not be deleted")]
     children = sorted(other.metadata.name for other in queues.values() if parent_of(other) == name)
@@ -51,6 +88,8 @@ def validate_queue_deletion(name: str, *, queues: Queues) -> list[Problem]:
                 f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}",
             )
         ]
+    if holds_pods(name):
+        return [Problem("metadata.name", f"queue {name} can not be deleted because pods of it hold room")]
     return []
 
 

@@ -30,7 +30,7 @@ def test_nothing_is_granted_twice_or_withdrawn(skews: Mapping[str, float]) -> No
     """A Job that takes its time to start, a long one, and a hub that is restarted in the middle of both."""
 
     async def story(world: World) -> None:
-        patient = {keys.START_TIMEOUT: "600"}
+        patient = {keys.START_TIMEOUT: "10m"}
         await world.apply([job("long", pods=3, runs_for=200), job("crowd", pods=16, cpu=1, runs_for=20, annotations=patient)])
         await world.until(lambda: running(world, "long") == 3, timeout=30)
         world.kill("hub")

@@ -1,0 +1,142 @@
+"""What rules ask about other objects: Queues and namespaces, from caches that are asked again before anybody is refused by
+them. A cache may be a moment late; a user who makes a Queue and a Job at once shall not notice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import orjson
+
+from apis import kinds
+from apis.keys import ROOT_QUEUE
+from apis.scheduling import OPEN, Queue
+from controllers.admission.jobs import QueueFacts
+from controllers.admission.podgroups import NAMESPACE_QUEUE
+from controllers.admission.queues import is_leaf, parent_of
+from machinery.informer import Informers
+from machinery.port import Document, Port
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of other objects at one moment. `namespace_queues`: by namespace, the queue it names."""
+
+    queues: Mapping[str, Queue]
+    namespace_queues: Mapping[str, str]
+
+    def queue(self, name: str) -> QueueFacts | None:
+        """What Job admission asks of a Queue; the tree's root is there before anybody has written it down."""
+        found = self.queues.get(name)
+        if found is None:
+            return QueueFacts(leaf=False) if name == ROOT_QUEUE else None
+        return QueueFacts(state=self._state(found), leaf=is_leaf(name, queues=self.queues))
+
+    def _state(self, queue: Queue) -> str:
+        """Its own, or that of the nearest queue above it that is not open: closing one closes those below it."""
+        seen: set[str] = set()
+        above: Queue | None = queue
+        while above is not None and above.metadata.name not in seen:
+            seen.add(above.metadata.name)
+            state = (above.status.state if above.status else "") or OPEN
+            if state != OPEN:
+                return state
+            above = self.queues.get(parent_of(above))
+        return OPEN
+
+    def holds_pods(self, name: str) -> bool:
+        """Whether room is taken in the name of a Queue, as its status says."""
+        found = self.queues.get(name)
+        allocated = (found.status.allocated if found is not None and found.status else None) or {}
+        return any(str(amount) not in ("0", "0.0", "") for amount in allocated.values())
+
+
+class Source(Protocol):
+    """Where facts come from."""
+
+    @property
+    def synced(self) -> bool:
+        """Whether caches have read what there is."""
+        ...
+
+    def cached(self) -> Facts:
+        """As far as caches have come."""
+        ...
+
+    async def fresh(self) -> Facts:
+        """As it is; raises ApiError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One object of a cache."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRecord(_Record):
+    """A Queue, read as a whole: the rules of the tree look at all of it."""
+
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRecord(_Record):
+    """A namespace: the queue it names, "" for none."""
+
+    queue: str
+
+
+def read_queue(document: Document) -> QueueRecord:
+    """A Queue; raises ValueError for one that cannot be read."""
+    queue = Queue.read(document)
+    meta = queue.metadata
+    return QueueRecord("", meta.name, meta.uid, meta.resource_version, queue)
+
+
+def read_namespace(document: Document) -> NamespaceRecord:
+    """A namespace."""
+    meta = orjson.loads(document)["metadata"]
+    queue = (meta.get("annotations") or {}).get(NAMESPACE_QUEUE, "")
+    return NamespaceRecord("", meta["name"], meta["uid"], meta["resourceVersion"], queue)
+
+
+class InformedFacts:
+    """Facts from informers on one API server. `namespaces`: whether namespaces are asked about at all."""
+
+    def __init__(self, port: Port, *, informers: Informers, namespaces: bool) -> None:
+        self._port = port
+        self._queues = informers.add(kinds.QUEUE, read_queue)
+        self._namespaces = informers.add(kinds.NAMESPACE, read_namespace) if namespaces else None
+
+    @property
+    def synced(self) -> bool:
+        return self._queues.synced and (self._namespaces is None or self._namespaces.synced)
+
+    def cached(self) -> Facts:
+        return Facts({each.name: each.queue for each in self._queues.values()}, self._named_queues())
+
+    async def fresh(self) -> Facts:
+        """Queues are listed again: they are few, and this happens before a refusal only."""
+        found: dict[str, Queue] = {}
+        token = ""
+        while True:
+            page = await self._port.list(kinds.QUEUE, continue_token=token)
+            for document in page.items:
+                try:
+                    record = read_queue(document)
+                except ValueError:
+                    continue  # unreadable: the informer has told
+                found[record.name] = record.queue
+            token = page.continue_token
+            if not token:
+                return Facts(found, self._named_queues())
+
+    def _named_queues(self) -> dict[str, str]:
+        return {each.name: each.queue for each in self._namespaces.values() if each.queue} if self._namespaces else {}

@@ -1,0 +1,260 @@
+"""AdmissionReview v1: reading one, judging what it is about, and writing the answer. Pure; facts are arguments."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from pydantic import ValidationError
+
+from apis import kinds
+from apis.batch import PLUGINS, CronJob, Job
+from apis.flow import JobFlow
+from apis.keys import DEFAULT_SCHEDULER
+from apis.meta import Resource
+from apis.scheduling import PodGroup, Queue
+from controllers.admission import patches, pods
+from controllers.admission.crons import validate_cron_job
+from controllers.admission.defaults import default_job
+from controllers.admission.facts import Facts
+from controllers.admission.flows import validate_flow
+from controllers.admission.hypernodes import validate_hyper_node
+from controllers.admission.jobs import validate_job, validate_job_update
+from controllers.admission.patches import Operations
+from controllers.admission.podgroups import default_pod_group, validate_pod_group
+from controllers.admission.problems import Problem, of_reading, summary
+from controllers.admission.queues import (
+    MAX_DEPTH,
+    default_queue,
+    validate_queue,
+    validate_queue_deletion,
+    validate_queue_update,
+)
+from controllers.admission.resource_groups import ResourceGroup
+from controllers.admission.webhooks import CREATE, DELETE, HYPER_NODE, Verb, Webhook
+
+REVIEW: Final = ("admission.k8s.io/v1", "AdmissionReview")
+LONGEST_MESSAGE: Final = 8192
+"""Characters of a refusal's text; all problems are in its causes."""
+MOST_CAUSES: Final = 64
+
+Manifest = Mapping[str, Any]
+
+
+class BadReview(ValueError):
+    """A body that is no AdmissionReview, or not about what its path serves; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked: `new` is None at deletion, `old` at creation."""
+
+    uid: str
+    operation: str
+    namespace: str
+    name: str
+    new: Manifest | None
+    old: Manifest | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """No problem: allowed, changed by `operations`. `by_facts`: other objects had a say in the problems."""
+
+    problems: tuple[Problem, ...] = ()
+    operations: tuple[Mapping[str, Any], ...] = ()
+    by_facts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the rules are told beside the object, by settings and at the start of a program."""
+
+    scheduler: str = DEFAULT_SCHEDULER
+    plugins: Collection[str] = PLUGINS
+    groups: tuple[ResourceGroup, ...] = ()
+    gates: bool = False
+    max_depth: int = MAX_DEPTH
+    fixed_root: bool = False
+    check_queue_pods: bool = False
+
+
+def parse(body: bytes, *, webhook: Webhook) -> Request:
+    """Read a review; raises BadReview."""
+    try:
+        review = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadReview(f"the body is not JSON: {error}") from error
+    if not isinstance(review, dict) or (review.get("apiVersion"), review.get("kind")) != REVIEW:
+        raise BadReview(f"the body is no {REVIEW[0]} {REVIEW[1]}")
+    request = review.get("request")
+    if not isinstance(request, dict) or not isinstance(request.get("uid"), str) or not request["uid"]:
+        raise BadReview("request.uid is missing")
+    resource = request.get("resource")
+    about = (resource.get("group", ""), resource.get("resource", "")) if isinstance(resource, dict) else ("", "")
+    if about != (webhook.kind.group, webhook.kind.plural):
+        raise BadReview(
+            f"{webhook.path} serves {webhook.kind.name}, the request is about {'.'.join(filter(None, about[::-1]))!r}"
+        )
+    operation = str(request.get("operation") or "")
+    if operation not in webhook.operations:
+        raise BadReview(f"{webhook.path} serves {', '.join(webhook.operations)}, not {operation!r}")
+    new, old = (_document(request.get(name), name=name) for name in ("object", "oldObject"))
+    if (new is None and operation != DELETE) or (old is None and operation not in (CREATE, DELETE)):
+        raise BadReview(f"{operation} without the object it is about")
+    where, name = str(request.get("namespace") or ""), str(request.get("name") or "")
+    return Request(request["uid"], operation, where, name, new, old)
+
+
+def _document(value: object, *, name: str) -> Manifest | None:
+    if value is None or isinstance(value, dict):
+        return value
+    raise BadReview(f"request.{name} is no object")
+
+
+def answer(request: Request, *, verdict: Verdict, warnings: tuple[str, ...] = ()) -> bytes:
+    """The review that goes back."""
+    response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.problems}
+    if verdict.problems:
+        response["status"] = {
+            "status": "Failure",
+            "code": 422,
+            "reason": "Invalid",
+            "message": summary(verdict.problems)[:LONGEST_MESSAGE],
+            "details": {"name": request.name, "causes": [_cause(each) for each in verdict.problems[:MOST_CAUSES]]},
+        }
+    elif verdict.operations:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(list(verdict.operations))).decode()
+    if warnings:
+        response["warnings"] = list(warnings)
+    return orjson.dumps({"apiVersion": REVIEW[0], "kind": REVIEW[1], "response": response})
+
+
+def _cause(problem: Problem) -> dict[str, str]:
+    return {"reason": "FieldValueInvalid", "field": problem.field, "message": problem.message}
+
+
+# --- judging ---------------------------------------------------------------------------------------------------------
+def judge(request: Request, *, webhook: Webhook, facts: Facts, rules: Rules) -> Verdict:
+    """What the rules say."""
+    if webhook.verb is Verb.MUTATE:
+        return Verdict(operations=tuple(_MUTATE[webhook.kind](request, facts, rules)))
+    try:
+        found = _VALIDATE[webhook.kind](request, facts, rules)
+    except ValidationError as error:
+        return Verdict(tuple(of_reading(error)))
+    by_facts = webhook.kind == kinds.QUEUE or any(problem.field == "spec.queue" for problem in found)
+    return Verdict(tuple(found), by_facts=by_facts and bool(found))
+
+
+def _job_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    new = Job.model_validate(request.new)
+    if request.old is None:
+        return validate_job(default_job(new), queue=facts.queue, plugins=rules.plugins)
+    if _leaves(request):
+        return []
+    return validate_job_update(Job.model_validate(request.old), new=new)
+
+
+def _cron_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    if _leaves(request) or _same_spec(request):
+        return []
+    return validate_cron_job(CronJob.model_validate(request.new), plugins=rules.plugins)
+
+
+def _flow_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    if _leaves(request) or _same_spec(request):
+        return []
+    return validate_flow(JobFlow.model_validate(request.new))
+
+
+def _queue_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    if request.operation == DELETE:
+        holds = facts.holds_pods if rules.check_queue_pods else lambda name: False
+        return validate_queue_deletion(request.name, queues=facts.queues, holds_pods=holds)
+    new = Queue.model_validate(request.new)
+    tree: dict[str, Any] = {"queues": facts.queues, "holds_pods": facts.holds_pods, "max_depth": rules.max_depth}
+    if request.old is None:
+        return validate_queue(new, **tree)
+    if _leaves(request) or (_same_spec(request) and _same_notes(request)):
+        return []
+    return validate_queue_update(Queue.model_validate(request.old), new=new, fixed_root=rules.fixed_root, **tree)
+
+
+def _group_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    return validate_pod_group(PodGroup.model_validate(request.new), queue=facts.queue)
+
+
+def _pod_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    return pods.validate_pod(request.new or {}, scheduler=rules.scheduler)
+
+
+def _hyper_node_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    return [] if _leaves(request) else validate_hyper_node(request.new or {})
+
+
+def _complete_job(request: Request, facts: Facts, rules: Rules) -> Operations:
+    return _completed(Job, request, lambda job: default_job(job, scheduler=rules.scheduler))
+
+
+def _complete_queue(request: Request, facts: Facts, rules: Rules) -> Operations:
+    return _completed(Queue, request, default_queue)
+
+
+def _complete_group(request: Request, facts: Facts, rules: Rules) -> Operations:
+    queue = facts.namespace_queues.get(request.namespace, "")
+    return _completed(PodGroup, request, lambda group: default_pod_group(group, namespace_queue=queue))
+
+
+def _complete_pod(request: Request, facts: Facts, rules: Rules) -> Operations:
+    before = request.new or {}
+    after = pods.default_pod(
+        before, scheduler=rules.scheduler, groups=rules.groups, gates=rules.gates, namespace=request.namespace
+    )
+    return patches.between(before, after=after)
+
+
+def _completed(model: type[Any], request: Request, complete: Callable[[Any], Resource]) -> Operations:
+    """Nothing is filled into what cannot be read: the API server's schema or validation says why."""
+    try:
+        before: Resource = model.model_validate(request.new)
+    except ValidationError:
+        return []
+    return patches.of_models(before, after=complete(before))
+
+
+def _leaves(request: Request) -> bool:
+    """The object is being deleted: what is still written to it only lets it go."""
+    return bool(((request.new or {}).get("metadata") or {}).get("deletionTimestamp"))
+
+
+def _same_spec(request: Request) -> bool:
+    return request.old is not None and (request.new or {}).get("spec") == request.old.get("spec")
+
+
+def _same_notes(request: Request) -> bool:
+    new, old = ((each or {}).get("metadata") or {} for each in (request.new, request.old))
+    return new.get("annotations") == old.get("annotations")
+
+
+_Judge = Callable[[Request, Facts, Rules], list[Problem]]
+_Complete = Callable[[Request, Facts, Rules], Operations]
+_VALIDATE: Final[Mapping[kinds.Kind, _Judge]] = {
+    kinds.JOB: _job_problems,
+    kinds.CRON_JOB: _cron_problems,
+    kinds.JOB_FLOW: _flow_problems,
+    kinds.QUEUE: _queue_problems,
+    kinds.POD_GROUP: _group_problems,
+    kinds.POD: _pod_problems,
+    HYPER_NODE: _hyper_node_problems,
+}
+_MUTATE: Final[Mapping[kinds.Kind, _Complete]] = {
+    kinds.JOB: _complete_job,
+    kinds.QUEUE: _complete_queue,
+    kinds.POD_GROUP: _complete_group,
+    kinds.POD: _complete_pod,
+}

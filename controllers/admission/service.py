@@ -1,0 +1,139 @@
+"""Admission as one piece for a program: certificates and server in every replica, registration by the one that leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from apis.batch import PLUGINS
+from controllers.admission import webhooks
+from controllers.admission.facts import InformedFacts
+from controllers.admission.keyring import Keyring
+from controllers.admission.registration import Registration
+from controllers.admission.reviews import Rules
+from controllers.admission.server import WebhookServer
+from controllers.admission.settings import AdmissionSettings
+from machinery.clock import Chance, Clock
+from machinery.http import Check
+from machinery.informer import InformerMetrics, Informers
+from machinery.port import Port
+
+PLUGIN_ENTRY_POINTS: Final = "volcano_federation.job_plugins"
+"""Group of the entry points by which packages bring job plugins of their own."""
+
+
+def job_plugins(more: Iterable[str] = ()) -> tuple[str, ...]:
+    """Names of the job plugins that come with the programs, that are installed beside them, and of `more`."""
+    return tuple(dict.fromkeys([*PLUGINS, *sorted(each.name for each in entry_points(group=PLUGIN_ENTRY_POINTS)), *more]))
+
+
+class Admission:
+    """`run` in every replica, `register` in the leader. Neither does anything to objects of users.
+
+    `plurals`: what this program serves unless settings say fewer.
+    """
+
+    def __init__(
+        self,
+        port: Port,
+        *,
+        clock: Clock,
+        chance: Chance,
+        settings: AdmissionSettings,
+        plurals: Iterable[str],
+        metrics: InformerMetrics | None = None,
+    ) -> None:
+        self._port = port
+        self._clock = clock
+        self._chance = chance
+        self._settings = settings
+        self._metrics = metrics
+        self._webhooks = webhooks.served(
+            plurals if settings.kinds is None else settings.kinds,
+            scheduler=settings.scheduler,
+            groups=settings.resource_groups,
+            gates=settings.queue_gates,
+        )
+        self._informers = self._informers_of_its_own()
+        self._keyring: Keyring | None = None
+        self._server: WebhookServer | None = None
+        if settings.enabled:
+            self._keyring = self._ring()
+            self._server = self._made_server(self._keyring)
+
+    @property
+    def checks(self) -> Mapping[str, Check]:
+        """For `/readyz`: a replica that does not answer webhooks is not ready."""
+        server = self._server
+        return {} if server is None else {"admission": lambda: server.started}
+
+    @property
+    def port(self) -> int:
+        """The port served on; 0 when switched off."""
+        return self._server.port if self._server is not None else 0
+
+    async def run(self) -> None:
+        """Serve until cancelled, from when there are certificates and Queues have been read."""
+        if self._keyring is None or self._server is None:
+            await asyncio.Event().wait()
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informers.run(), name="informers-admission")
+            group.create_task(self._keyring.run(), name="certificates")
+            await self._keyring.wait_ready()
+            await self._informers.wait_synced()
+            await self._server.run()
+
+    async def register(self, metrics: Any = None) -> None:
+        """Keep the configurations of the API server until cancelled."""
+        informers = self._informers_of_its_own()
+        registration = Registration(
+            self._port,
+            informers=informers,
+            clock=self._clock,
+            settings=self._settings,
+            webhooks=self._webhooks,
+            keyring=self._keyring,
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(informers.run(), name="informers-registration")
+            if self._server is not None:
+                await self._server.wait_started()
+            await registration.run()
+
+    def _informers_of_its_own(self) -> Informers:
+        return Informers(self._port, self._clock, self._chance, metrics=self._metrics)
+
+    def _ring(self) -> Keyring:
+        return Keyring(
+            self._port,
+            informers=self._informers,
+            clock=self._clock,
+            namespace=self._settings.namespace,
+            name=self._settings.secret,
+            names=self._settings.names(),
+            lives=self._settings.lifetimes,
+        )
+
+    def _made_server(self, keyring: Keyring) -> WebhookServer:
+        settings = self._settings
+        groups = any(each.kind.plural == "podgroups" and each.verb is webhooks.Verb.MUTATE for each in self._webhooks)
+        rules = Rules(
+            scheduler=settings.scheduler,
+            plugins=job_plugins(settings.job_plugins),
+            groups=settings.resource_groups,
+            gates=settings.queue_gates,
+            max_depth=settings.max_queue_depth,
+            fixed_root=settings.fixed_root,
+            check_queue_pods=settings.check_queue_pods,
+        )
+        return WebhookServer(
+            self._webhooks,
+            source=InformedFacts(self._port, informers=self._informers, namespaces=groups),
+            rules=rules,
+            context=keyring.context,
+            host=settings.host,
+            port=settings.port,
+        )
