@@ -1,1 +1,6 @@
-"""CronJobs: a schedule becomes Jobs. Arrives with the member-jobs issue; the place is kept so that nothing moves."""
+"""CronJobs: a schedule becomes Jobs (reference/volcano.md 1.8), as the CronJob controller of Kubernetes does it.
+
+Invariants: one scheduled minute never makes two Jobs, since its Job has the minute in its name and the time is recorded before
+the Job may leave; of several missed runs only the latest is started; the status follows from the Jobs there are, so that a
+controller that dies between the creation of a Job and the writing of the status finds the Job again.
+"""
