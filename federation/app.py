@@ -15,10 +15,14 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from apis import kinds
+from controllers.cron.controller import CronController
+from controllers.cron.records import CronRecords
+from controllers.cron.snapshot import project_cron
 from controllers.flows.controller import FlowController
 from controllers.flows.records import Records
 from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
+from controllers.ttl.keepers import Everyone
 from federation.clusters import fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
@@ -40,7 +44,7 @@ from machinery.metering import MeteredPort
 from machinery.metrics import Metrics
 from machinery.port import Port
 from machinery.readiness import Readiness
-from policies.views import Projections
+from policies.views import JobView, Projections
 
 log = logging.getLogger(__name__)
 
@@ -179,8 +183,11 @@ async def _roles(
     queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
-    records = Records(informers.add(kinds.JOB_FLOW, project_flow))
-    ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=records)
+    crons = CronController(port=port, informers=informers, jobs=jobs, events=events, clock=clock)
+    keepers = Everyone[JobView](
+        Records(informers.add(kinds.JOB_FLOW, project_flow)), CronRecords(informers.add(kinds.CRON_JOB, project_cron))
+    )
+    ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")
         for name, role in (
@@ -189,6 +196,7 @@ async def _roles(
             ("dispatch", dispatch),
             ("collection", collection),
             ("flows", flows),
+            ("cron", crons),
             ("ttl", ttl),
         ):
             roles.create_task(role.run(metrics), name=name)
