@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from apis import kinds
+from controllers.admission.service import Admission, job_plugins
+from controllers.admission.webhooks import HUB_KINDS
 from controllers.cron.controller import CronController
 from controllers.cron.records import CronRecords
 from controllers.cron.snapshot import project_cron
@@ -64,8 +67,9 @@ async def run_hub(
     settings: HubSettings,
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
+    admission: Admission | None = None,
 ) -> None:
-    """Campaign, and lead while elected; until cancelled."""
+    """Campaign, and lead while elected; until cancelled. `admission` is served beside; its leader registers it."""
     ready = readiness or Readiness()
     await _system_namespace(port, clock=clock, name=settings.namespace)
     ready.campaigning()
@@ -88,7 +92,16 @@ async def run_hub(
 
     async def leading() -> None:
         with ready.leading():
-            await lead(port, clock=clock, chance=chance, settings=settings, identity=identity, metrics=metrics, readiness=ready)
+            await lead(
+                port,
+                clock=clock,
+                chance=chance,
+                settings=settings,
+                identity=identity,
+                metrics=metrics,
+                readiness=ready,
+                admission=admission,
+            )
 
     await elector.run(leading)
 
@@ -115,12 +128,15 @@ async def lead(
     identity: str = LEADER,
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
+    admission: Admission | None = None,
 ) -> None:
     """What a leader does. H0 comes first; a member whose fence number cannot be raised yet gets nothing until it is, and holds
     up nobody."""
     fences = Fences(port, clock=clock)
     async with asyncio.TaskGroup() as group:
         group.create_task(fences.run(), name="fences")
+        if admission is not None:
+            group.create_task(admission.register(), name="webhooks")
         await fences.first_round()
         await _roles(
             port,
@@ -157,7 +173,7 @@ async def _roles(
         rules=_rules(settings),
         events=events,
         clock=clock,
-        validate=problems_of,
+        validate=partial(problems_of, plugins=job_plugins(settings.admission.job_plugins if settings.admission else ())),
         fences=fences,
         pace=Pace(cases=settings.round_cases, seconds=settings.round_seconds),
     )
@@ -251,10 +267,23 @@ async def _serve(kubeconfig: Path | None, context: str | None, *, settings: HubS
     metrics = Metrics(registry)
     async with _port(kubeconfig, context) as opened, asyncio.TaskGroup() as group:
         port = MeteredPort(opened, metrics=metrics.server("hub"), clock=clock, keep_writes=False)
+        chance, admission = Chance(), None
+        if settings.admission is not None:
+            admission = Admission(port, clock=clock, chance=chance, settings=settings.admission, plurals=HUB_KINDS)
+            group.create_task(admission.run(), name="admission")
         if health_port is not None:
-            server = HealthServer(registry, ready=readiness.checks, port=health_port)
-            group.create_task(server.run(), name="health")
-        await run_hub(port, clock=clock, chance=Chance(), ids=Ids(), settings=settings, metrics=metrics, readiness=readiness)
+            ready = {**readiness.checks, **(admission.checks if admission is not None else {})}
+            group.create_task(HealthServer(registry, ready=ready, port=health_port).run(), name="health")
+        await run_hub(
+            port,
+            clock=clock,
+            chance=chance,
+            ids=Ids(),
+            settings=settings,
+            metrics=metrics,
+            readiness=readiness,
+            admission=admission,
+        )
 
 
 @contextlib.asynccontextmanager

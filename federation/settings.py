@@ -6,6 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from controllers.admission.settings import AdmissionSettings
+
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -69,6 +71,9 @@ class HubSettings(BaseModel):
         "topology.kubernetes.io/zone",
     )
     """Node labels by which members tell their nodes apart from the start; those that Jobs ask for are added."""
+
+    admission: AdmissionSettings | None = None
+    """The webhook server; none is run, and no configuration touched, when not given: nobody could reach it."""
 
     lease_duration: Seconds = 10.0
     """Of the leader's Lease; renew deadline + request time-out must be less (protocol.md 2, I3)."""

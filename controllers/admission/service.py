@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Iterable, Mapping
 from importlib.metadata import entry_points
-from typing import Any, Final
+from typing import Final
 
 from apis.batch import PLUGINS
 from controllers.admission import webhooks
@@ -26,7 +28,12 @@ PLUGIN_ENTRY_POINTS: Final = "volcano_federation.job_plugins"
 
 def job_plugins(more: Iterable[str] = ()) -> tuple[str, ...]:
     """Names of the job plugins that come with the programs, that are installed beside them, and of `more`."""
-    return tuple(dict.fromkeys([*PLUGINS, *sorted(each.name for each in entry_points(group=PLUGIN_ENTRY_POINTS)), *more]))
+    return tuple(dict.fromkeys([*PLUGINS, *_installed(), *more]))
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    return tuple(sorted(each.name for each in entry_points(group=PLUGIN_ENTRY_POINTS)))
 
 
 class Admission:
@@ -86,7 +93,7 @@ class Admission:
             await self._informers.wait_synced()
             await self._server.run()
 
-    async def register(self, metrics: Any = None) -> None:
+    async def register(self) -> None:
         """Keep the configurations of the API server until cancelled."""
         informers = self._informers_of_its_own()
         registration = Registration(
@@ -102,6 +109,16 @@ class Admission:
             if self._server is not None:
                 await self._server.wait_started()
             await registration.run()
+
+    @contextlib.asynccontextmanager
+    async def registered(self) -> AsyncIterator[None]:
+        """`register` while the block runs."""
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.register(), name="webhooks")
+            try:
+                yield
+            finally:
+                task.cancel()
 
     def _informers_of_its_own(self) -> Informers:
         return Informers(self._port, self._clock, self._chance, metrics=self._metrics)

@@ -3,9 +3,11 @@ away lets no bad Job through."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pydantic import ValidationError
 
-from apis.batch import Job
+from apis.batch import PLUGINS, Job
 from controllers.admission.defaults import default_job
 from controllers.admission.jobs import validate_job
 from controllers.admission.problems import of_reading
@@ -13,10 +15,10 @@ from machinery.port import Document
 from policies.views import Problem
 
 
-def problems_of(document: Document) -> list[Problem]:
-    """Everything wrong with a Job, its Queue apart: that is judged with all others in the plan."""
+def problems_of(document: Document, *, plugins: Collection[str] = PLUGINS) -> list[Problem]:
+    """Everything wrong with a Job, its Queue apart: that is judged with all others in the plan. `plugins` are installed."""
     try:
         job = Job.model_validate_json(document)
     except ValidationError as error:
         return [Problem(each.field, each.message) for each in of_reading(error)]
-    return [Problem(each.field, each.message) for each in validate_job(default_job(job))]
+    return [Problem(each.field, each.message) for each in validate_job(default_job(job), plugins=plugins)]
