@@ -1,7 +1,8 @@
-"""What a container's command does, as far as the simulator understands it: for how long it runs, and how it ends.
+"""What a container does, told from its command: how long it runs, how it ends, and how it takes SIGTERM.
 
-Understood, alone or through a shell's `-c`: `sleep N`, `exit M`, `true`, `false`, `echo …`, `:`, joined by `&&`, `||` and `;`.
-Anything else runs for the default time and succeeds. Annotations of the pod win over the command.
+Understood: `sleep N` (with s, m, h, d, or `infinity`), `true`, `false`, `exit M`, and shell scripts (`sh -c`, any of the usual
+shells) made of these, `trap '…' TERM`, `echo …` and `:`, joined by `&&`, `||`, `;` and line ends. Anything else runs for the
+default time and succeeds. Annotations of the pod win over the command.
 """
 
 from __future__ import annotations
@@ -9,39 +10,69 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 DURATION = "simulator.volcano-federation.io/duration"
-"""Pod annotation: seconds its containers run; "forever"."""
+"""Pod annotation: seconds its containers run; "forever". With `.<container>` behind it, of that container alone; several values
+with commas are for its first start, its first restart and so on, the last for all that follow."""
 EXIT_CODE = "simulator.volcano-federation.io/exit-code"
-"""Pod annotation: how its containers end."""
+"""Pod annotation: how its containers end; by container and by start as `DURATION`."""
 IGNORES_TERM = "simulator.volcano-federation.io/ignores-term"
-"""Pod annotation "true": runs on until it is killed at the end of its grace."""
+"""Pod annotation "true": runs on until it is killed at the end of its grace; by container as `DURATION`."""
+
+KILLED, TERMINATED = 137, 143
+"""Exit codes of a container that ends by SIGKILL or SIGTERM."""
+TERM_DELAY = 0.5
+"""Seconds a container takes to end on SIGTERM."""
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SLEEP = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
+_SIGNALS = frozenset({"TERM", "SIGTERM", "15"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a container takes SIGTERM: after so many seconds (None: not at all), with this code."""
+
+    seconds: float | None = TERM_DELAY
+    code: int = TERMINATED
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How long a container runs (None: until it is stopped), and its exit code then."""
+    """How long a container runs (None: until it is stopped), its exit code then, and what SIGTERM does to it."""
 
     seconds: float | None
     code: int = 0
+    term: Ending = Ending()
 
 
-def outcome_of(container: Mapping[str, Any], *, annotations: Mapping[str, str], default: float) -> Outcome:
-    """What this container will do."""
+def outcome_of(container: Mapping[str, Any], *, annotations: Mapping[str, str], default: float, start: int = 0) -> Outcome:
+    """What this container will do at its start number `start`, counted from 0."""
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    found = _run(words, default=default)
-    duration, code = annotations.get(DURATION), annotations.get(EXIT_CODE)
-    seconds = found.seconds if duration is None else None if duration == "forever" else float(duration)
-    return Outcome(seconds, found.code if code is None else int(code))
+    found = command_outcome(words, default=default)
+    name = str(container.get("name", ""))
+    duration, code = (_asked(annotations, key, name=name, start=start) for key in (DURATION, EXIT_CODE))
+    deaf = _asked(annotations, IGNORES_TERM, name=name, start=start) == "true"
+    return Outcome(
+        found.seconds if duration is None else None if duration == "forever" else float(duration),
+        found.code if code is None else int(code),
+        Ending(None) if deaf else found.term,
+    )
 
 
-def _run(words: Sequence[str], *, default: float) -> Outcome:
+def _asked(annotations: Mapping[str, str], key: str, *, name: str, start: int) -> str | None:
+    values = annotations.get(f"{key}.{name}", annotations.get(key))
+    if values is None:
+        return None
+    by_start = values.split(",")
+    return by_start[min(start, len(by_start) - 1)].strip()
+
+
+def command_outcome(words: Sequence[str], *, default: float) -> Outcome:
+    """What a command line does; `default`: seconds of one that is not understood."""
     if not words:
         return Outcome(default)
     program = words[0].rsplit("/", 1)[-1]
@@ -52,20 +83,34 @@ def _run(words: Sequence[str], *, default: float) -> Outcome:
 
 def _script(text: str, *, default: float) -> Outcome:
     """Run the commands of a script one after the other."""
-    seconds, code, skip = 0.0, 0, False
+    done, skip = Outcome(0.0), False
     for part in _split(text):
         if part in {"&&", "||", ";"}:
-            skip = (part == "&&" and code != 0) or (part == "||" and code == 0)
+            skip = (part == "&&" and done.code != 0) or (part == "||" and done.code == 0)
             continue
         if skip:
             continue
-        outcome, ends = _command(shlex.split(part), default=default)
-        if outcome.seconds is None:
-            return Outcome(None, outcome.code)
-        seconds, code = seconds + outcome.seconds, outcome.code
+        words = shlex.split(part)
+        if words[:1] == ["trap"]:
+            done = replace(done, term=_trap(words, before=done.term, default=default))
+            continue
+        outcome, ends = _command(words, default=default)
+        if done.seconds is None or outcome.seconds is None:
+            return replace(done, seconds=None, code=outcome.code)
+        done = replace(done, seconds=done.seconds + outcome.seconds, code=outcome.code)
         if ends:
             break
-    return Outcome(seconds, code)
+    return done
+
+
+def _trap(words: Sequence[str], *, before: Ending, default: float) -> Ending:
+    """What SIGTERM does after `trap '<script>' TERM`; an empty script ignores the signal."""
+    if len(words) < 3 or not _SIGNALS & set(words[2:]):
+        return before
+    if not words[1]:
+        return Ending(None)
+    handled = _script(words[1], default=default)
+    return Ending(handled.seconds, handled.code)
 
 
 def _split(text: str) -> list[str]:
@@ -94,7 +139,7 @@ def _command(words: list[str], *, default: float) -> tuple[Outcome, bool]:
         return Outcome(_seconds(words[1], default=default)), False
     if program == "exit":
         return Outcome(0.0, int(words[1]) if len(words) > 1 else 0), True
-    if program in {"true", "echo", ":", "printf", "set", "trap", "export"}:
+    if program in {"true", "echo", ":", "printf", "set", "export"}:
         return Outcome(0.0), False
     if program == "false":
         return Outcome(0.0, 1), False

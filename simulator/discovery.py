@@ -1,4 +1,4 @@
-"""What the in-memory API server answers besides objects: version, health, discovery, access reviews."""
+"""What the in-memory API server answers besides objects: version, health, discovery, access reviews, evictions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import orjson
 from apis import kinds
 from apis.kinds import Kind
 from machinery.port import Body, Document
+from simulator.evictions import evict
 
 if TYPE_CHECKING:
     from simulator.server import ApiServer
@@ -19,6 +20,7 @@ HEALTH = frozenset({"/readyz", "/livez", "/healthz"})
 SERVED: tuple[Kind, ...] = tuple(value for value in vars(kinds).values() if isinstance(value, Kind))
 
 _RESOURCES = re.compile(r"^/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)$")
+_EVICTION = re.compile(r"^/api/v1/namespaces/(?P<namespace>[^/]+)/pods/(?P<pod>[^/]+)/eviction$")
 _REVIEW = re.compile(r"^/apis/authorization\.k8s\.io/v1/(subjectaccessreviews|selfsubjectaccessreviews)$")
 
 
@@ -32,6 +34,9 @@ def answer(server: ApiServer, method: str, path: str, *, body: Body | None) -> D
         review = server.decode(body)
         review["status"] = {"allowed": server.access(review.get("spec") or {})}
         return orjson.dumps(review)
+    if method == "POST" and (match := _EVICTION.match(path)) and body is not None:
+        evict(server, match["pod"], namespace=match["namespace"], body=server.decode(body))
+        return orjson.dumps({"kind": "Status", "apiVersion": "v1", "status": "Success"})
     if path == "/apis":
         return orjson.dumps({"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups()})
     if match := _RESOURCES.match(path):

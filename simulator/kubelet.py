@@ -10,10 +10,13 @@ from typing import Any
 from apis.vectors import ResourceVector, total
 from machinery.clock import Clock
 from machinery.port import Port
-from simulator.pods import FINISHED, PodRun
+from simulator.pods import FINISHED, PodRun, Verdict, remove
 from simulator.records import StartRecords
 
 Doc = Mapping[str, Any]
+
+EVICTION_GRACE = 0.0
+"""Seconds a pod has that its node evicts (hard thresholds give none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,8 @@ class Kubelet:
         run = self._runs.get(metadata["uid"])
         if run is None:
             if (pod.get("status") or {}).get("phase") in FINISHED:
+                if metadata.get("deletionTimestamp") and metadata.get("deletionGracePeriodSeconds"):
+                    group.create_task(remove(self, pod), name=f"{self.cluster}/{self.name}/remove {metadata['name']}")
                 return
             run = self._runs[metadata["uid"]] = PodRun(self, pod, default=self._default)
             group.create_task(self._take(run), name=f"{self.cluster}/{self.name}/{metadata['name']}")
@@ -154,6 +159,13 @@ class Kubelet:
         await run.write_status({"phase": "Failed", "reason": f"OutOf{resource}", "message": message})
 
     # --- what happens to machines ------------------------------------------------------------------------------------
+
+    def evict(self, pod: str, *, namespace: str, message: str) -> None:
+        """The node is short of something: it ends a pod by itself, and the pod stays behind Failed."""
+        verdict = Verdict("Evicted", message, disrupts=True)
+        for run in self._runs.values():
+            if (run.pod["metadata"]["namespace"], run.name) == (namespace, pod):
+                run.condemn(verdict, grace=EVICTION_GRACE)
 
     def cut_off(self) -> None:
         """Lose the API server; containers go on."""

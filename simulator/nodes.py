@@ -17,9 +17,11 @@ import orjson
 from apis import kinds
 from machinery import errors
 from machinery.clock import Chance, Clock, Ids, stamp
-from machinery.port import EventType, PatchType, Port, Preconditions, WatchEvent
+from machinery.port import EventType, PatchType, Port, WatchEvent
+from simulator.evictions import Cleaner
 from simulator.kubelet import Kubelet, NodeSpec
 from simulator.records import StartRecords
+from simulator.volumes import ClaimBinder
 
 __all__ = ["NodePool", "NodeSpec", "uniform"]
 
@@ -27,8 +29,6 @@ START_DELAY = (0.5, 1.5)
 """Seconds from binding to running containers."""
 MONITOR_GRACE = 40.0
 """Seconds of silence after which a node is NotReady (node-monitor-grace-period)."""
-TOLERATED = 300.0
-"""Seconds pods stay on a node that is not ready (tolerationSeconds by default)."""
 ORPHAN_QUARANTINE = 40.0
 """Seconds after which pods of a deleted node are removed (pod garbage collector)."""
 REBOOT = 60.0
@@ -57,7 +57,6 @@ class NodePool:
         records: StartRecords,
         default_duration: float = 5.0,
         monitor_grace: float = MONITOR_GRACE,
-        tolerated: float = TOLERATED,
     ) -> None:
         self._port = port
         self._clock = clock
@@ -67,7 +66,8 @@ class NodePool:
         self.records = records
         self._default_duration = default_duration
         self._monitor_grace = monitor_grace
-        self._tolerated = tolerated
+        self._cleaner = Cleaner(port, clock=clock)
+        self._binder = ClaimBinder(port, clock=clock)
         self.kubelets = {spec.name: self._made(spec, number) for number, spec in enumerate(nodes)}
         self._where: dict[str, str] = {}
         """Pod UID to the node it is bound to."""
@@ -95,6 +95,7 @@ class NodePool:
             self._group = group
             for kubelet in self.kubelets.values():
                 await self._register(kubelet)
+            group.create_task(self._binder.run(), name=f"{self._cluster}/claims")
             await self._follow_pods()
 
     async def add(self, spec: NodeSpec) -> None:
@@ -193,6 +194,11 @@ class NodePool:
         self.kubelets[node].power_off()
         self._spawn(node, self._silence(self.kubelets[node]))
 
+    def evict(self, pod: str, *, namespace: str = "default", message: str = "The node was low on resource: memory.") -> None:
+        """The node that runs this pod is short of something and ends it."""
+        for kubelet in self.kubelets.values():
+            kubelet.evict(pod, namespace=namespace, message=message)
+
     def reboot(self, node: str) -> None:
         """Everything that ran ends; the node comes back with another boot id."""
         self.kubelets[node].power_off()
@@ -216,9 +222,7 @@ class NodePool:
         await self._patch_status(kubelet, ready="Unknown")
         taints = [{"key": UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
         await self._set_taints(kubelet, taints)
-        await self._clock.sleep(self._tolerated)
-        for uid, name, namespace in await self._pods_of(kubelet.name):
-            await self._delete_pod(uid, name, namespace, grace=None)
+        await self._cleaner.taint_manager(kubelet.name, taint=UNREACHABLE)
 
     async def _return(self, kubelet: Kubelet) -> None:
         await self._clock.sleep(self._chance.uniform(0.1, 1.0))
@@ -235,18 +239,4 @@ class NodePool:
 
     async def _collect(self, node: str) -> None:
         await self._clock.sleep(ORPHAN_QUARANTINE)
-        for uid, name, namespace in await self._pods_of(node):
-            await self._delete_pod(uid, name, namespace, grace=0)
-
-    async def _pods_of(self, node: str) -> list[tuple[str, str, str]]:
-        page = await self._port.list(kinds.POD, fields=f"spec.nodeName={node}", limit=0)
-        found = [orjson.loads(item)["metadata"] for item in page.items]
-        return [(metadata["uid"], metadata["name"], metadata["namespace"]) for metadata in found]
-
-    async def _delete_pod(self, uid: str, name: str, namespace: str, *, grace: int | None) -> None:
-        try:
-            await self._port.delete(
-                kinds.POD, name, namespace=namespace, preconditions=Preconditions(uid=uid), grace_seconds=grace
-            )
-        except (errors.NotFound, errors.Conflict):
-            return
+        await self._cleaner.collect(node)

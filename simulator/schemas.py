@@ -32,7 +32,18 @@ class Traits:
     generation: bool
 
 
-_WITH_STATUS = frozenset({kinds.POD, kinds.NODE, kinds.NAMESPACE, kinds.CRD})
+_WORKLOADS = frozenset(
+    {
+        kinds.REPLICA_SET,
+        kinds.STATEFUL_SET,
+        kinds.DAEMON_SET,
+        kinds.DEPLOYMENT,
+        kinds.REPLICATION_CONTROLLER,
+        kinds.BATCH_JOB,
+    }
+)
+_WITH_STATUS = _WORKLOADS | {kinds.POD, kinds.NODE, kinds.NAMESPACE, kinds.CRD, kinds.CLAIM, kinds.SERVICE}
+_WITH_GENERATION = _WORKLOADS | {kinds.POD, kinds.CRD, kinds.NETWORK_POLICY}
 _NO_STATUS = frozenset(
     {
         kinds.POD_GROUP,
@@ -54,7 +65,7 @@ def traits(kind: Kind) -> Traits:
         custom=custom,
         unconditional=not custom and kind not in {kinds.LEASE, kinds.CRD},
         create_on_put=kind in {kinds.LEASE, kinds.EVENT},
-        generation=custom or kind in {kinds.POD, kinds.CRD},
+        generation=custom or kind in _WITH_GENERATION,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.commands import DURATION, EXIT_CODE, Outcome, outcome_of
+from simulator.commands import DURATION, EXIT_CODE, IGNORES_TERM, Ending, Outcome, outcome_of
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,25 @@ def test_annotations_win() -> None:
     annotations = {DURATION: "7.5", EXIT_CODE: "3"}
     assert outcome_of({"command": ["true"]}, annotations=annotations, default=60) == Outcome(7.5, 3)
     assert outcome_of({"command": ["true"]}, annotations={DURATION: "forever"}, default=60) == Outcome(None)
+
+
+def test_a_trap_says_what_sigterm_does() -> None:
+    def script(text: str) -> Ending:
+        return outcome_of({"command": ["sh", "-c", text]}, annotations={}, default=60).term
+
+    assert script("sleep 9") == Ending(0.5, 143)
+    assert script("trap '' TERM; sleep 9").seconds is None
+    assert script("trap 'sleep 3; exit 4' INT TERM && sleep 9") == Ending(3, 4)
+    assert script("trap 'exit 4' INT; sleep 9") == Ending(0.5, 143)
+
+
+def test_annotations_by_container_and_start() -> None:
+    annotations = {f"{EXIT_CODE}.a": "1,0", EXIT_CODE: "7", f"{IGNORES_TERM}.b": "true"}
+
+    def codes(name: str) -> list[int]:
+        found = ({"name": name, "command": ["true"]} for _ in range(3))
+        return [outcome_of(each, annotations=annotations, default=60, start=start).code for start, each in enumerate(found)]
+
+    assert (codes("a"), codes("b")) == ([1, 0, 0], [7, 7, 7])
+    deaf = [outcome_of({"name": name}, annotations=annotations, default=60).term.seconds is None for name in ("a", "b")]
+    assert deaf == [False, True]

@@ -3,77 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import Callable
 
 import orjson
 import pytest
 
 from apis import kinds
-from machinery import errors
-from machinery.clock import Chance, Ids
-from simulator.api import ApiServer, MemoryPort
 from simulator.commands import IGNORES_TERM
-from simulator.loop import SimClock
-from simulator.nodes import UNREACHABLE, NodePool, uniform
-from simulator.records import StartRecords
-
-Doc = dict[str, Any]
-
-
-class Stage:
-    """A pool of two small nodes, and what one says to it."""
-
-    def __init__(self, port: MemoryPort, pool: NodePool, clock: SimClock) -> None:
-        self.port, self.pool, self.clock = port, pool, clock
-
-    async def run(self, name: str, command: str, *, node: str = "n-0", cpu: str = "1", **spec: Any) -> None:
-        annotations = spec.pop("annotations", {})
-        container = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": cpu}}}
-        container["command"] = ["sh", "-c", command]
-        body = {
-            "metadata": {"name": name, "annotations": annotations},
-            "spec": {"containers": [container], "restartPolicy": "Never", **spec},
-        }
-        await self.port.create(kinds.POD, body, namespace="default")
-        await self.port.bind(name, namespace="default", node=node)
-
-    async def pod(self, name: str) -> Doc | None:
-        try:
-            doc: Doc = orjson.loads(await self.port.get(kinds.POD, name, namespace="default"))
-        except errors.NotFound:
-            return None
-        return doc
-
-    async def phase(self, name: str) -> str:
-        doc = await self.pod(name)
-        return "" if doc is None else str(doc["status"]["phase"])
-
-    async def node(self, name: str) -> Doc:
-        doc: Doc = orjson.loads(await self.port.get(kinds.NODE, name))
-        return doc
-
-    async def ready(self, name: str) -> str:
-        return str((await self.node(name))["status"]["conditions"][0]["status"])
-
-
-@pytest.fixture
-async def stage(server: ApiServer, clock: SimClock) -> AsyncIterator[Stage]:
-    port = MemoryPort(server)
-    pool = NodePool(
-        MemoryPort(server),
-        nodes=uniform("n", 2, cpu=2),
-        clock=clock,
-        chance=Chance(5),
-        ids=Ids(Chance(6)),
-        cluster="east",
-        records=StartRecords(),
-    )
-    running = asyncio.create_task(pool.run())
-    await clock.sleep(0.1)
-    yield Stage(port, pool, clock)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+from simulator.nodes import UNREACHABLE
+from tests.simulator.pool import Stage
 
 
 async def test_nodes_register_ready_and_without_taint(stage: Stage) -> None:
@@ -108,16 +46,16 @@ async def test_a_failing_command_fails_the_pod_with_its_code(stage: Stage) -> No
     assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
 
 
-async def test_on_failure_restarts_the_container_with_backoff(stage: Stage) -> None:
+async def test_on_failure_restarts_the_container_at_once_and_then_with_backoff(stage: Stage) -> None:
     await stage.run("a", "sleep 1; exit 3", restartPolicy="OnFailure")
     await stage.clock.sleep(40)
     pod = await stage.pod("a")
     assert pod is not None
     assert pod["status"]["phase"] == "Running"
-    assert pod["status"]["containerStatuses"][0]["restartCount"] == 2
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 3
     assert [
         round(later.start - sooner.start) for sooner, later in zip(stage.pool.records, [*stage.pool.records][1:], strict=False)
-    ] == [11, 21]
+    ] == [2, 11, 21]
 
 
 async def test_an_over_committed_node_refuses(stage: Stage) -> None:
