@@ -76,7 +76,7 @@ class Draft:
                 container["volumeMounts"] = [*mounts, mount]
 
     def add_init_container(self, container: Manifest) -> None:
-        """An init container before those there are, unless there is one of that name."""
+        """An init container after those there are, unless there is one of that name."""
         there = self.spec.get(INIT) or []
         if all(each.get("name") != container["name"] for each in there):
             self.spec[INIT] = [*there, container]

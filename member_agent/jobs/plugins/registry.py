@@ -41,6 +41,8 @@ class Registry:
             loaded = entry.load()
             if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
                 raise TypeError(f"entry point {entry.name} of {GROUP} is no job plugin: {entry.value}")
+            if loaded.name != entry.name:
+                raise TypeError(f"entry point {entry.name} of {GROUP} names its plugin {loaded.name!r}: {entry.value}")
             found[entry.name] = loaded
         return cls(found)
 
