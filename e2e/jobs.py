@@ -101,7 +101,7 @@ class Place:
         return pods
 
     async def started(self, job: str, *, pods: int) -> Doc:
-        """The Job when so many of its pods are made: its PodGroup and what its plugins make are there, and stay until it ends."""
+        """The Job when so many of its pods are made: its PodGroup and what its plugins make are there while it runs."""
         await self.pods_until(job, lambda found: len(found) >= pods)
         return await self.get(kinds.JOB, job)
 

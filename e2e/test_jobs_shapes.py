@@ -69,8 +69,8 @@ async def pods_find_each_other(west: Place) -> None:
         for task, names in hosts.items():
             upper = task.upper().replace("-", "_")
             assert f"{task}.host={' '.join(names)}" in [line.replace(",", " ").strip() for line in said]
-            assert f"VC_{upper}_HOSTS={','.join(names)}" in said
-            assert f"VC_{upper}_NUM={len(names)}" in said
+            assert f"env VC_{upper}_HOSTS={','.join(names)}" in said
+            assert f"env VC_{upper}_NUM={len(names)}" in said
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["selector"] == {keys.JOB_NAME: name, keys.JOB_NAMESPACE: west.namespace}
     assert config["data"]["ps.host"].split() == hosts["ps"]
@@ -101,7 +101,7 @@ async def options_of_svc_are_followed(west: Place) -> None:
     await completed(west, name)
     said = await west.log(f"{name}-worker-0")
     assert "worker.host=" in said
-    assert "VC_WORKER_HOSTS" not in said
+    assert "env VC_WORKER_HOSTS" not in said
 
 
 async def pods_hold_the_keys_of_their_job(west: Place) -> None:
