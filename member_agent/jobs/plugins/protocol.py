@@ -66,7 +66,7 @@ class Plugin:
         """Changes that all pods of the task have in common. The draft's name and index are nobody's yet."""
 
     def change_pod(self, draft: Draft, *, job: JobFacts, task: TaskFacts, index: int) -> None:
-        """Changes that are the pod's own: its index, rank, host name."""
+        """Changes that are the pod's own: its index, rank, host name. Containers and volumes are added in `change_task`."""
 
 
 def object_of(kind: kinds.Kind, name: str, *, job: JobFacts, **body: Any) -> Manifest:

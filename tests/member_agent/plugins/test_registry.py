@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from apis import kinds
+from apis.batch import PLUGINS, Job
+from controllers.admission import default_job
 from member_agent.jobs import children
 from member_agent.jobs.facts import JobFacts, TaskFacts
 from member_agent.jobs.plugins import (
@@ -105,6 +107,17 @@ def test_plugins_are_applied_in_one_order_whatever_the_manifest_says() -> None:
 )
 def test_what_a_plugin_needs_comes_with_it(asked: str, got: list[str]) -> None:
     assert [plugin.name for plugin in BUILT_IN.chosen(job(task("master"), plugins={asked: []}))] == got
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_admission_brings_along_the_same(name: str) -> None:
+    manifest = job(task("master"), plugins={name: []})
+    admitted = default_job(Job.model_validate(manifest)).spec.plugins or {}
+    assert set(admitted) == {plugin.name for plugin in BUILT_IN.chosen(manifest)}
+
+
+def test_the_plugins_are_those_that_jobs_may_name() -> None:
+    assert set(BUILT_IN.known) == set(PLUGINS)
 
 
 def test_a_plugin_nobody_has_is_a_problem_that_lists_those_there_are() -> None:
