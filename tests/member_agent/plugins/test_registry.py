@@ -139,6 +139,20 @@ def test_a_bare_job_has_no_problems(spec: dict[str, object]) -> None:
     assert problems({"metadata": {}, "spec": spec}) == []
 
 
+def test_what_pods_of_a_task_have_in_common_is_made_once() -> None:
+    asked: list[str] = []
+
+    class Counting(Plugin):
+        name = "counting"
+
+        def change_task(self, draft: Draft, *, job: JobFacts, task: TaskFacts) -> None:
+            asked.append(task.name)
+
+    manifest = job(task("master"), task("worker", 50), plugins={"counting": []})
+    assert len(pods(manifest, registry=Registry({"counting": Counting}))) == 51
+    assert asked == ["master", "worker"]
+
+
 def test_no_plugin_touches_the_manifest_or_a_sibling() -> None:
     names = ("svc", "ssh", "env", "tensorflow", "pytorch", "mpi", "hcclrank")
     manifest = job(task("master"), task("worker", 3), plugins={name: [] for name in names})
