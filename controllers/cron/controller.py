@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from apis import kinds
 from controllers.cron.applier import CronApplier, Outcome
-from controllers.cron.planner import CronPlan, plan
+from controllers.cron.planner import CronPlan, minute_of, plan
 from controllers.cron.snapshot import CronChild, CronSnapshot, CronView, Refusal, project_cron
 from machinery.clock import Clock
 from machinery.events import About, EventRecorder
@@ -41,6 +41,8 @@ class CronController(Generic[J]):
         """CronJobs by UID."""
         self._children: dict[str, set[str]] = {}
         """Names of Jobs by the UID of their owner, whatever it is: a Job may be seen before its CronJob."""
+        self._seen: dict[str, datetime.datetime] = {}
+        """By UID, the minute of the newest run that was made or seen: its Job may vanish before the status tells of it."""
         self._refusals: dict[str, tuple[Refusal, float]] = {}
         """By UID, what stands in the way of the run that is due, and for how many seconds it was waited last."""
         self._told: dict[str, set[str]] = {}
@@ -60,7 +62,7 @@ class CronController(Generic[J]):
     def _cron_changed(self, change: Change[CronView]) -> None:
         old, new = change.old, change.new
         if old is not None and (new is None or new.uid != old.uid):
-            for store in (self._keys, self._refusals, self._told):
+            for store in (self._keys, self._seen, self._refusals, self._told):
                 store.pop(old.uid, None)
         if new is not None:
             self._keys[new.uid] = change.key
@@ -77,7 +79,13 @@ class CronController(Generic[J]):
             self._queue.add(waiting)
         owners = {job.owner_uid for job in (old, new) if job is not None and job.owner_uid in self._keys}
         for owner in sorted(owners) if owners and _matters(old, new) else ():
+            self._note_run(owner, change.key[1])
             self._queue.add(self._keys[owner])
+
+    def _note_run(self, owner: str, job: str) -> None:
+        minute = minute_of(job, cron=self._keys[owner][1])
+        if minute is not None:
+            self._seen[owner] = max(minute, self._seen.get(owner, minute))
 
     def _forget(self, job: J) -> None:
         names = self._children.get(job.owner_uid, set())
@@ -103,6 +111,7 @@ class CronController(Generic[J]):
         return CronSnapshot(
             cron=cron,
             jobs={job.name: job for job in self._jobs_of(cron)},
+            seen=self._seen.get(cron.uid),
             unreadable=frozenset(name for namespace, name in self._jobs.broken if namespace == cron.namespace),
             refusal=refusal[0] if refusal is not None else None,
             told=frozenset(self._told.get(cron.uid, ())),
@@ -118,6 +127,8 @@ class CronController(Generic[J]):
         """Keep what stood in the way, and come back for it."""
         if outcome.created:
             self._refusals.pop(cron.uid, None)
+            if cron.uid in self._keys:
+                self._note_run(cron.uid, outcome.created)
         if outcome.refused is None:
             return
         reason, message = outcome.refused

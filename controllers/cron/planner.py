@@ -7,7 +7,7 @@ the newest Job, and a run is due when the schedule has a time in a later minute 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,7 +85,7 @@ def plan(snapshot: CronSnapshot, *, now: datetime.datetime) -> CronPlan:
     conditions = cron.status.conditions if verdict.due else _conditions(cron.status.conditions, verdict=verdict, now=now)
     status = CronStatus(
         active=[*map(_reference, active), *_unreadable(snapshot)],
-        last_schedule_time=_stamp(last_run(cron, jobs=snapshot.jobs)),
+        last_schedule_time=_stamp(last_run(snapshot)),
         last_successful_time=_stamp(_last_success(snapshot)),
         conditions=conditions,
     )
@@ -122,11 +122,12 @@ def counts(job: CronChild, *, cron: CronView) -> bool:
     return job.phase not in ENDS and not replaced and minute_of(job.name, cron=cron.name) is not None
 
 
-def last_run(cron: CronView, *, jobs: Mapping[str, CronChild]) -> datetime.datetime | None:
+def last_run(snapshot: CronSnapshot) -> datetime.datetime | None:
     """The scheduled time of the last run that was started, recorded or not yet."""
+    cron = snapshot.cron
     recorded = moment(cron.status.last_schedule_time)
-    minutes = [found for name in jobs if (found := minute_of(name, cron=cron.name)) is not None]
-    newest = max(minutes, default=None)
+    minutes = [minute_of(name, cron=cron.name) for name in snapshot.jobs]
+    newest = max((each for each in [*minutes, snapshot.seen] if each is not None), default=None)
     if newest is None or (recorded is not None and newest <= recorded):
         return recorded
     return newest
@@ -174,7 +175,7 @@ def _verdict(snapshot: CronSnapshot, *, active: list[CronChild], now: datetime.d
         return schedule
     if cron.suspend:
         return _Verdict("Suspended", "spec.suspend is true: no run is started", warning=False)
-    last = last_run(cron, jobs=snapshot.jobs)
+    last = last_run(snapshot)
     after = (
         cron.created if last is None else last.replace(second=0, microsecond=0) + MINUTE - datetime.timedelta(microseconds=1)
     )

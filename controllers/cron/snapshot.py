@@ -174,11 +174,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class CronSnapshot:
-    """One CronJob and the Jobs that it owns, by name. `unreadable` names Jobs that exist and cannot be read; `told` has the
-    UIDs of Jobs that people were told of already."""
+    """One CronJob and the Jobs that it owns, by name. `seen`: the minute of the newest run that was ever seen, also when its
+    Job is gone; `unreadable` names Jobs that exist and cannot be read; `told` has the UIDs of Jobs that people were told of."""
 
     cron: CronView
     jobs: Mapping[str, CronChild] = field(default_factory=dict)
+    seen: datetime.datetime | None = None
     unreadable: frozenset[str] = frozenset()
     refusal: Refusal | None = None
     told: frozenset[str] = frozenset()
