@@ -106,6 +106,19 @@ async def any_event_means_a_deleted_pod_too(east: Place) -> None:
     await east.pods_until("event-any", lambda pods: not pods)
 
 
+async def a_changed_spec_restarts_where_a_policy_says_so(east: Place) -> None:
+    name = "event-job-updated"
+    await east.apply(name)
+    job = await east.reach(name, "Running")
+    before = uids(await east.pods(name))
+    task = {**job["spec"]["tasks"][0], "replicas": 2}
+    await east.change(name, {"spec": {"tasks": [task]}})
+    job = await east.until(lambda doc: phase(doc) == "Running" and counted(doc, "version") > 0, name)
+    after = uids(await east.pods_until(name, lambda pods: len(in_phase(pods, "Running")) == 2))
+    assert after["worker-0"] != before["worker-0"]
+    assert counted(job, "retryCount") == 1
+
+
 async def a_pod_that_waits_too_long_aborts(east: Place) -> None:
     name = "event-pod-pending-timeout"
     await east.apply(name)
@@ -144,6 +157,7 @@ async def test_policies_act_on_events_of_pods(east: Place) -> None:
         restarts_only(east, "event-pod-failed-restart-partition", renewed={"part-0", "part-1"}),
         an_eviction_costs_no_retry_and_deletion_leaves_nothing(east),
         any_event_means_a_deleted_pod_too(east),
+        a_changed_spec_restarts_where_a_policy_says_so(east),
         a_pod_that_waits_too_long_aborts(east),
         a_timeout_is_waited_for(east),
         a_timeout_is_called_off(east),
@@ -269,7 +283,7 @@ async def a_job_follows_its_replicas(east: Place) -> None:
 async def suspends_and_resumes(east: Place, name: str, *, on: dict[str, object], off: dict[str, object]) -> None:
     """Submitted suspended, let go, suspended again."""
     await east.apply(name)
-    job = await east.reach(name, "Aborted")
+    job = await east.until(lambda doc: doc["status"]["state"].get("reason") == "Suspended", name)
     assert "Running" not in phases(job)
     assert await east.pods(name) == {}
     await east.change(name, off)
