@@ -70,7 +70,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A hub Job. `settings` are its annotations of our group, prefix removed; `gang` is None only with a `problem`.
+    """A hub Job. `settings` are its annotations of our group, prefix removed, and `spec.suspend`; `gang` is None only with a
+    `problem`.
 
     Times are RFC 3339 text as the API server wrote them.
     """
@@ -239,6 +240,7 @@ class _JobSpec(_Wire, frozen=True):
     priority_class_name: str = ""
     ttl_seconds_after_finished: int | None = None
     tasks: list[TaskSpec] | None = None
+    suspend: bool | None = None
 
 
 class _JobHead(_Wire, frozen=True):
@@ -310,6 +312,7 @@ class _Work(_Wire, frozen=True):
 
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+_SUSPEND: Final = keys.SUSPEND.removeprefix(OWN)
 _job = msgspec.json.Decoder(_JobHead)
 _spec = msgspec.json.Decoder(_JobSpec)
 _binding = msgspec.json.Decoder(_Binding)
@@ -320,6 +323,13 @@ def own_settings(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
     """Annotations of our group with the prefix removed."""
     own = {sys.intern(name.removeprefix(OWN)): value for name, value in (annotations or {}).items() if name.startswith(OWN)}
     return own or _EMPTY
+
+
+def _with_suspend(settings: Mapping[str, str], spec: _JobSpec) -> Mapping[str, str]:
+    """`spec.suspend` says the same as the annotation, which wins where both are there."""
+    if not spec.suspend or settings.get(_SUSPEND):
+        return settings
+    return {**settings, _SUSPEND: "true"}
 
 
 class Projections:
@@ -343,7 +353,7 @@ class Projections:
             generation=meta.generation,
             deleting=meta.deletion_timestamp is not None,
             labels={sys.intern(key): sys.intern(value) for key, value in meta.labels.items()} if meta.labels else _EMPTY,
-            settings=own_settings(annotations),
+            settings=_with_suspend(own_settings(annotations), spec),
             owner_uid=sys.intern(owner),
             created_by_flow=sys.intern(annotations.get(keys.CREATED_BY_FLOW, "")),
             created_by_template=sys.intern(annotations.get(keys.CREATED_BY_TEMPLATE, "")),
