@@ -22,6 +22,7 @@ from controllers.ttl.controller import TtlController
 from machinery import errors, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
+from machinery.events import EventRecorder
 from machinery.http import HealthServer
 from machinery.informer import Informers
 from machinery.metering import MeteredPort
@@ -35,6 +36,8 @@ from member_agent.inventory import Inventory
 from member_agent.jobs.controller import JobController
 from member_agent.jobs.controller import Stores as JobStores
 from member_agent.ledger import Ledger
+from member_agent.podgroups.controller import PodGroupController
+from member_agent.podgroups.controller import Stores as PodGroupStores
 from member_agent.queues.controller import QueueController
 from member_agent.queues.controller import Stores as QueueStores
 from member_agent.reporting.controller import ReportingController, project_capacity
@@ -199,13 +202,22 @@ async def lead(
         clock=clock,
         settings=settings.jobs,
     )
+    events = EventRecorder(local, component=LEADER, instance=settings.identity or LEADER, clock=clock, chance=chance)
+    group_controller = PodGroupController(
+        port=local,
+        stores=PodGroupStores(pods=pods, groups=groups, informers=here),
+        events=events,
+        clock=clock,
+        scheduler=settings.scheduling.scheduler_name,
+        settings=settings.podgroups,
+    )
     queue_controller = QueueController(
         port=local, stores=QueueStores(queues=queues, pods=pods), clock=clock, settings=settings.queues
     )
     # Hub-run Jobs carry no time to live here: the hub keeps it.
     ttl = TtlController(port=local, jobs=jobs, clock=clock)
-    roles = (scheduling, work_controller, reporting, job_controller, queue_controller, ttl)
-    await _run_roles(roles, informers=(here, there), metrics=metrics, readiness=readiness)
+    roles = (scheduling, work_controller, reporting, job_controller, group_controller, queue_controller, ttl)
+    await _run_roles(roles, events=events, informers=(here, there), metrics=metrics, readiness=readiness)
 
 
 class _Role(Protocol):
@@ -215,12 +227,18 @@ class _Role(Protocol):
 
 
 async def _run_roles(
-    roles: Iterable[_Role], *, informers: Sequence[Informers], metrics: Metrics | None, readiness: Readiness | None
+    roles: Iterable[_Role],
+    *,
+    events: EventRecorder,
+    informers: Sequence[Informers],
+    metrics: Metrics | None,
+    readiness: Readiness | None,
 ) -> None:
     """All at once, under the watches they share; the first that fails ends the others."""
     async with asyncio.TaskGroup() as group:
         for number, each in enumerate(informers):
             group.create_task(each.run(), name=f"informers-{number}")
+        group.create_task(events.run(), name="events")
         for role in roles:
             group.create_task(role.run(metrics), name=type(role).__name__)
         if readiness is not None:

@@ -100,6 +100,16 @@ class JobSettings(_Settings):
     expect: float = Field(default=30.0, gt=0, description="a pod created and never seen is made again after so long")
 
 
+class PodGroupSettings(_Settings):
+    """PodGroups of pods that come without one."""
+
+    inherit_owner_annotations: bool = Field(default=True, description="a group takes its owner's annotations over, as upstream")
+    workers: int = Field(default=8, gt=0, description="owners reconciled at once")
+    writes_at_once: int = Field(default=32, gt=0, description="pods told their group at once")
+    coalesce: float = Field(default=0.02, ge=0, description="events of one owner's pods wait so long for company")
+    expect: float = Field(default=30.0, gt=0, description="what was written and never seen is written again after so long")
+
+
 class WorkSettings(_Settings):
     """Works."""
 
@@ -142,6 +152,7 @@ class AgentSettings(_Settings):
     times: ProtocolTimes = ProtocolTimes()
     works: WorkSettings = WorkSettings()
     jobs: JobSettings = JobSettings()
+    podgroups: PodGroupSettings = PodGroupSettings()
     scheduling: SchedulingSettings = SchedulingSettings()
     queues: QueueSettings = QueueSettings()
     reporting: ReportSettings = ReportSettings()

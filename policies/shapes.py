@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -270,21 +270,34 @@ def _container_requests(container: _Container) -> ResourceVector:
     return ResourceVector.from_quantities({**(resources.limits or {}), **(resources.requests or {})})
 
 
-def pod_requests(spec: _PodSpec) -> ResourceVector:
-    """Effective requests of a pod, one pod included.
+def _container_limits(container: _Container) -> ResourceVector:
+    return ResourceVector.from_quantities((container.resources or _Resources()).limits)
 
-    Containers and restartable init containers (sidecars) add up; an ordinary init container needs its own beside the
-    sidecars started before it; the larger of both counts, plus overhead (Kubernetes, "resource sharing within containers").
-    """
-    running = total(_container_requests(container) for container in spec.containers or [])
+
+def _effective(spec: _PodSpec, *, of: Callable[[_Container], ResourceVector]) -> ResourceVector:
+    """Containers and restartable init containers (sidecars) add up; an ordinary init container needs its own beside the
+    sidecars started before it; the larger of both counts (Kubernetes, "resource sharing within containers")."""
+    running = total(of(container) for container in spec.containers or [])
     sidecars, peak = ResourceVector(), ResourceVector()
     for container in spec.init_containers or []:
         if container.restart_policy == "Always":
-            sidecars = sidecars + _container_requests(container)
+            sidecars = sidecars + of(container)
             peak = peak.at_least(sidecars)
         else:
-            peak = peak.at_least(sidecars + _container_requests(container))
-    return (running + sidecars).at_least(peak) + ResourceVector.from_quantities(spec.overhead) + ONE_POD
+            peak = peak.at_least(sidecars + of(container))
+    return (running + sidecars).at_least(peak)
+
+
+def pod_requests(spec: _PodSpec) -> ResourceVector:
+    """Effective requests of a pod, overhead and one pod included."""
+    return _effective(spec, of=_container_requests) + ResourceVector.from_quantities(spec.overhead) + ONE_POD
+
+
+def pod_limits(spec: _PodSpec) -> ResourceVector:
+    """Effective limits of a pod; overhead adds to a limit that is there."""
+    limits = _effective(spec, of=_container_limits)
+    overhead = ResourceVector.from_quantities(spec.overhead)
+    return limits + ResourceVector({name: amount for name, amount in overhead.items() if name in limits})
 
 
 def _expressions(listed: list[_Expression] | None) -> tuple[Requirement, ...]:

@@ -121,7 +121,7 @@ def idle_of(room: Room) -> ResourceVector:
 
 def _allocate(gang: Waiting, *, room: Room) -> list[Binding] | Reason:
     """Nodes for the gang's missing minimum, or none; then for what is above it."""
-    if gang.group is not None and gang.group.phase == GroupPhase.PENDING and not gang.group.admitted:
+    if gang.group.phase == GroupPhase.PENDING and not gang.group.admitted:
         return Reason("NotInqueue", "the group waits for its queue")
     parts = _split(gang)
     if isinstance(parts, Reason):
@@ -139,8 +139,6 @@ def _allocate(gang: Waiting, *, room: Room) -> list[Binding] | Reason:
 def _split(gang: Waiting) -> tuple[list[PodView], list[PodView]] | Reason:
     """The pods that complete the minimum, and the rest; or why the minimum cannot be completed with the pods there are."""
     group, tally = gang.group, gang.tally
-    if group is None:
-        return list(gang.pods), []
     floors = dict(group.min_task_member)
     if sum(floors.values()) > group.min_member:
         floors = {}  # a Job may ask for less than its tasks do (reference/volcano.md 4.3): then only the total counts
@@ -159,8 +157,6 @@ def _split(gang: Waiting) -> tuple[list[PodView], list[PodView]] | Reason:
 
 def _short_of_pods(gang: Waiting, first: Sequence[PodView], floors: Mapping[str, int]) -> str:
     """What pods are still to come, or ""."""
-    if gang.group is None:
-        return ""
     there = gang.tally.total_placed + len(first)
     if there < gang.group.min_member:
         return f"{there} of {gang.group.min_member} pods of the gang exist"
@@ -190,8 +186,6 @@ def _assign(pods: Sequence[PodView], spots: Sequence[Spot], *, room: Room) -> li
 
 
 def _story(gang: Waiting, shortage: Shortage) -> str:
-    if gang.group is None:
-        return shortage.sentence
     return f"{gang.tally.total_placed} of {gang.group.min_member} pods of the gang have nodes; {shortage.sentence}"
 
 

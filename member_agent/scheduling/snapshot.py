@@ -35,10 +35,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A gang with pods that have no node: its group (None for a lone pod), its pods by name, its order."""
+    """A gang with pods that have no node: its group, its pods by name, its order."""
 
     key: Key
-    group: GroupView | None
+    group: GroupView
     pods: tuple[PodView, ...]
     tally: Tally
     priority: int
@@ -46,7 +46,7 @@ class Waiting:
     @property
     def created(self) -> str:
         """When the gang came."""
-        return self.group.created if self.group else self.pods[0].created
+        return self.group.created
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Snapshot:
 
 
 class Gangs:
-    """Pods of this scheduler by group. Keys are (namespace, group name), for lone pods (namespace, "pod/" + name)."""
+    """Pods of this scheduler by group: keys are (namespace, group name). A pod without a group waits until it has one."""
 
     def __init__(self, inventory: Inventory, *, scheduler: str) -> None:
         self._inventory = inventory
@@ -72,20 +72,27 @@ class Gangs:
         self._waiting: dict[Key, dict[str, PodView]] = {}
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
-        """Fold one change in; the key of the gang concerned, None for pods of other schedulers."""
+        """Fold one change in; the key of the gang concerned, None for pods of other schedulers and pods without a group."""
         pod = change.new or change.old
         if pod is None or pod.scheduler != self._scheduler:
             return None
+        if change.old is not None:
+            self._drop(change.old)
+        if not pod.group:
+            return None
         key = gang_key(pod)
-        for store in (self._pods, self._waiting):
-            pods = store.get(key)
-            if pods is not None and pods.pop(pod.uid, None) is not None and not pods:
-                del store[key]
         if change.new is not None:
             self._pods.setdefault(key, {})[pod.uid] = pod
             if not (pod.node or pod.ended or pod.deleting or pod.gated):
                 self._waiting.setdefault(key, {})[pod.uid] = pod
         return key
+
+    def _drop(self, pod: PodView) -> None:
+        key = gang_key(pod)
+        for store in (self._pods, self._waiting):
+            pods = store.get(key)
+            if pods is not None and pods.pop(pod.uid, None) is not None and not pods:
+                del store[key]
 
     def pods(self, key: Key) -> Mapping[str, PodView]:
         """Pods of a gang by UID."""
@@ -128,10 +135,9 @@ class Gangs:
             pods = sorted(self._waiting[key].values(), key=lambda pod: (pod.task, len(pod.name), pod.name))
             free = tuple(pod for pod in pods if not self._inventory.assumed(pod.uid) and not held_back(pod))
             group = groups(key)
-            lone = key[1].startswith(LONE)
-            if not free or (group is None and not lone) or (group is not None and group.deleting):
+            if not free or group is None or group.deleting:
                 continue
-            rank = priority(group.priority_class) if group and group.priority_class else free[0].priority
+            rank = priority(group.priority_class) if group.priority_class else free[0].priority
             waiting.append(Waiting(key=key, group=group, pods=free, tally=self.tally(key), priority=rank))
         candidates = [group for group in pending.values() if group.phase == "Pending" and not group.admitted]
         expected = [
@@ -148,9 +154,6 @@ class Gangs:
         )
 
 
-LONE = "pod/"
-
-
 def gang_key(pod: PodView) -> Key:
-    """The gang a pod belongs to; a pod without a group is a gang of its own."""
-    return (pod.namespace, pod.group or LONE + pod.name)
+    """The gang a pod with a group belongs to."""
+    return (pod.namespace, pod.group)

@@ -54,7 +54,8 @@ class _Group(Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A PodGroup. `admitted`: the hub admitted it, the member's queues only account for it (protocol.md 6)."""
+    """A PodGroup. `admitted`: the hub admitted it, the member's queues only account for it (protocol.md 6). `owner_kind`: the
+    kind of its controller."""
 
     namespace: str
     name: str
@@ -70,6 +71,7 @@ class GroupView:
     priority_class: str
     min_resources: ResourceVector
     status: GroupStatus
+    owner_kind: str = ""
 
     @property
     def phase(self) -> str:
@@ -104,4 +106,5 @@ def project_group(document: Document) -> GroupView:
         priority_class=sys.intern(spec.priority_class_name),
         min_resources=ResourceVector.from_quantities(spec.min_resources),
         status=group.status or GroupStatus(),
+        owner_kind=sys.intern(meta.controller_kind),
     )

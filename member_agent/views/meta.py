@@ -43,6 +43,11 @@ class Meta(Wire, frozen=True):
         """UID of the controlling owner, or ""."""
         return next((owner.uid for owner in self.owner_references or [] if owner.controller), "")
 
+    @property
+    def controller_kind(self) -> str:
+        """Kind of the controlling owner, or ""."""
+        return next((owner.kind for owner in self.owner_references or [] if owner.controller), "")
+
 
 class Condition(Wire, frozen=True, omit_defaults=True):
     """A condition as Kubernetes writes them."""
