@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 RETRY: Final = 1.0
 """Seconds before a step that the API server refused is tried again."""
+MOMENT: Final = 0.05
+"""Seconds by which a look comes later than what is due, so that it does not come too early."""
 LONGEST: Final = 3600.0
 """Seconds after which the clock is looked at again at the latest."""
 _PARTS: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
@@ -165,7 +167,7 @@ class Keyring:
             ring = certificates.take(step, ring=ring, now=now, names=self._names, lives=self._lives)
         assert ring is not None
         if step is None and self._kept is not None and self._kept.version:
-            return min(certificates.next_due(ring, now=now, lives=self._lives) + 1.0, LONGEST)
+            return min(certificates.next_due(ring, now=now, lives=self._lives) + MOMENT, LONGEST)
         try:
             await self._write(ring)
         except errors.Conflict:  # another replica was first; its write is on the way to us, or asked for now

@@ -1,7 +1,8 @@
 """Telling an API server which requests go to the webhook server, and whom to trust there.
 
-One configuration per webhook, applied server-side as ours. One of the same name that somebody else put there (an installed
-Volcano) is left alone, and the log says so. The leader alone writes, so that replicas of two versions do not fight.
+One configuration per webhook, applied server-side, with a label that makes it ours. One of the same name without the label is
+somebody else's (an installed Volcano's) and left alone, and the log says so. The leader alone writes, so that replicas of two
+versions do not fight.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from controllers.admission.settings import AdmissionSettings
 from controllers.admission.webhooks import Verb, Webhook
 from machinery import errors
 from machinery.clock import Clock
-from machinery.crds import MANAGER, is_ours
+from machinery.crds import MANAGER
 from machinery.informer import Informers
 from machinery.port import Document, PatchType, Port
 
@@ -91,13 +92,12 @@ class Registered:
     name: str
     uid: str
     version: str
-    ours: bool
 
 
 def read(document: Document) -> Registered:
     """A configuration."""
     meta = orjson.loads(document)["metadata"]
-    return Registered("", meta["name"], meta["uid"], meta["resourceVersion"], is_ours({"metadata": meta}))
+    return Registered("", meta["name"], meta["uid"], meta["resourceVersion"])
 
 
 class Registration:
@@ -154,7 +154,7 @@ class Registration:
         names = {(KINDS[webhook.verb], webhook.configuration) for webhook in wanted}
         for kind, store in self._stores.items():
             for each in store.sorted():
-                if each.ours and (kind, each.name) not in names:
+                if (kind, each.name) not in names:
                     await self._remove(kind, each.name)
         for webhook in wanted:
             await self._apply(webhook)
@@ -181,14 +181,13 @@ class Registration:
         self._applied[webhook.path] = (read(document).version, body)
 
     async def _is_foreign(self, kind: Kind, name: str) -> bool:
-        known = self._stores[kind].get(None, name)
-        if known is not None and known.ours:
+        if self._stores[kind].get(None, name) is not None:
             return False
         try:
-            there = orjson.loads(await self._port.get(kind, name))
+            meta = orjson.loads(await self._port.get(kind, name))["metadata"]
         except errors.NotFound:
             return False
-        foreign = not is_ours(there)
+        foreign = (meta.get("labels") or {}).get(LABEL) != PART_OF
         if foreign and name not in self._foreign:
             log.warning("%s %s is somebody else's and left alone: its requests do not come here", kind.kind, name)
             self._foreign.add(name)

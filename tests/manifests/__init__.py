@@ -89,4 +89,6 @@ def _other(entry: dict[str, Any]) -> dict[str, Any]:
     kind = next(s.kind for s in SERVED if s.kind.kind == entry["kind"])
     selectors = [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}]
     spec = entry.get("spec") if "placement" not in entry else {"resourceSelectors": selectors, "placement": entry["placement"]}
-    return _manifest(kind, spec or {})
+    manifest = _manifest(kind, spec or {})
+    manifest["metadata"]["name"] = entry.get("name", "bad")
+    return manifest

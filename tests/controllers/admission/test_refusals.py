@@ -7,16 +7,25 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from apis.batch import Job
+from apis.batch import CronJob, Job
 from apis.flow import JobFlow
-from apis.kinds import JOB, JOB_FLOW, QUEUE
-from apis.scheduling import Queue
-from controllers.admission import Problem, of_reading, summary, validate_flow, validate_job, validate_queue
+from apis.kinds import CRON_JOB, JOB, JOB_FLOW, POD_GROUP, QUEUE
+from apis.scheduling import PodGroup, Queue
+from controllers.admission import (
+    Problem,
+    of_reading,
+    summary,
+    validate_cron_job,
+    validate_flow,
+    validate_job,
+    validate_pod_group,
+    validate_queue,
+)
 from tests.manifests import Refusal, kind_of, refused, served
 
-JUDGED = {JOB, JOB_FLOW, QUEUE}
-SCHEMA_ALONE = {"a port beyond the last"}
-"""Bounds that no controller depends on."""
+JUDGED = {JOB, JOB_FLOW, QUEUE, CRON_JOB, POD_GROUP}
+SCHEMA_ALONE = {"a port beyond the last", "two claims of one volume in its Jobs"}
+"""What no controller depends on: a bound, and what every Job of a CronJob is asked itself."""
 
 
 def judge(manifest: dict[str, object]) -> list[Problem]:
@@ -26,6 +35,10 @@ def judge(manifest: dict[str, object]) -> list[Problem]:
             return validate_job(Job.read(text))
         if kind == JOB_FLOW:
             return validate_flow(JobFlow.read(text))
+        if kind == CRON_JOB:
+            return validate_cron_job(CronJob.read(text))
+        if kind == POD_GROUP:
+            return validate_pod_group(PodGroup.read(text))
         return validate_queue(Queue.read(text), queues={})
     except ValidationError as error:
         return of_reading(error)
