@@ -72,10 +72,16 @@ def schema(served: Served) -> Schema:
     """The structural schema of one kind."""
     raw = served.model.model_json_schema(by_alias=True, mode="validation")
     root = _structural(raw, defs=raw.get("$defs", {}), bare=False, defaults=True)
-    root["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+    root["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": _metadata(served)}
     if served.rules:
         root |= rules(*served.rules)
     return root
+
+
+def _metadata(served: Served) -> Schema:
+    """The API server knows metadata itself; only a field that a rule names as its path has to be declared (it may be `name`)."""
+    named = [rule.path.removeprefix(".metadata.") for rule in served.rules if rule.path.startswith(".metadata.")]
+    return {"type": "object", **({"properties": {name: {"type": "string"} for name in named}} if named else {})}
 
 
 def _column(column: Column) -> Schema:
