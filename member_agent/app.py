@@ -18,6 +18,9 @@ import typer
 from prometheus_client import CollectorRegistry
 
 from apis import keys, kinds
+from controllers.cron.controller import CronController
+from controllers.cron.records import CronRecords
+from controllers.cron.snapshot import project_cron
 from controllers.ttl.controller import TtlController
 from machinery import errors, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
@@ -215,8 +218,10 @@ async def lead(
         port=local, stores=QueueStores(queues=queues, pods=pods), clock=clock, settings=settings.queues
     )
     # Hub-run Jobs carry no time to live here: the hub keeps it.
-    ttl = TtlController(port=local, jobs=jobs, clock=clock)
-    roles = (scheduling, work_controller, reporting, job_controller, group_controller, queue_controller, ttl)
+    crons = CronController(port=local, informers=here, jobs=jobs, events=events, clock=clock)
+    keepers = CronRecords(here.add(kinds.CRON_JOB, project_cron))
+    ttl = TtlController(port=local, jobs=jobs, clock=clock, keepers=keepers)
+    roles = (scheduling, work_controller, reporting, job_controller, group_controller, queue_controller, crons, ttl)
     await _run_roles(roles, events=events, informers=(here, there), metrics=metrics, readiness=readiness)
 
 
