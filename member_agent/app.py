@@ -15,9 +15,12 @@ from typing import Annotated, Any, Protocol
 
 import orjson
 import typer
+import yaml
 from prometheus_client import CollectorRegistry
 
 from apis import keys, kinds
+from controllers.admission.service import Admission
+from controllers.admission.webhooks import MEMBER_KINDS
 from controllers.cron.controller import CronController
 from controllers.cron.records import CronRecords
 from controllers.cron.snapshot import project_cron
@@ -50,6 +53,7 @@ from member_agent.scheduling.controller import Stores as SchedulingStores
 from member_agent.settings import AgentSettings, FencerSettings, ProtocolTimes
 from member_agent.works.controller import Stores as WorkStores
 from member_agent.works.controller import WorkController
+from policies.members import project_command
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +74,9 @@ async def run_agent(
     settings: AgentSettings,
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
+    admission: Admission | None = None,
 ) -> None:
-    """Campaign in the member, and lead while elected; until cancelled."""
+    """Campaign in the member, and lead while elected; until cancelled. `admission` runs beside, registered by the leader."""
     ready = readiness or Readiness()
     cluster_uid = await _cluster_uid(local, clock=clock)
     await _system_namespace(local, clock=clock)
@@ -89,16 +94,17 @@ async def run_agent(
 
     async def leading() -> None:
         with ready.leading():
-            await lead(
-                hub,
-                local,
-                clock=clock,
-                chance=chance,
-                settings=settings,
-                cluster_uid=cluster_uid,
-                metrics=metrics,
-                readiness=ready,
-            )
+            async with admission.registered() if admission is not None else contextlib.nullcontext():
+                await lead(
+                    hub,
+                    local,
+                    clock=clock,
+                    chance=chance,
+                    settings=settings,
+                    cluster_uid=cluster_uid,
+                    metrics=metrics,
+                    readiness=ready,
+                )
 
     await elector.run(leading)
 
@@ -147,6 +153,8 @@ async def lead(
     groups = here.add(kinds.POD_GROUP, views.project_group)
     queues = here.add(kinds.QUEUE, views.project_queue)
     priorities = here.add(kinds.PRIORITY_CLASS, views.project_priority)
+    claims = here.add(kinds.CLAIM, views.project_named)
+    commands = here.add(kinds.COMMAND, project_command)
     works = there.add(kinds.WORK, views.project_work, namespace=namespace)
     capacities = there.add(kinds.CLUSTER_CAPACITY, project_capacity, namespace=namespace)
 
@@ -199,13 +207,23 @@ async def lead(
         cluster_uid=cluster_uid,
         settings=settings,
     )
+    events = EventRecorder(local, component=LEADER, instance=settings.identity or LEADER, clock=clock, chance=chance)
     job_controller = JobController(
         port=local,
-        stores=JobStores(jobs=jobs, groups=groups, pods=pods, queues=queues, works=works),
+        stores=JobStores(
+            jobs=jobs,
+            groups=groups,
+            pods=pods,
+            queues=queues,
+            works=works,
+            priorities=priorities,
+            claims=claims,
+            commands=commands,
+        ),
+        events=events,
         clock=clock,
         settings=settings.jobs,
     )
-    events = EventRecorder(local, component=LEADER, instance=settings.identity or LEADER, clock=clock, chance=chance)
     group_controller = PodGroupController(
         port=local,
         stores=PodGroupStores(pods=pods, groups=groups, informers=here),
@@ -319,6 +337,7 @@ HubContext = Annotated[str | None, typer.Option("--hub-context", help="Context i
 LocalConfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Kubeconfig of the member; none: in-cluster.")]
 LocalContext = Annotated[str | None, typer.Option("--context", help="Context in it; none: its current one.")]
 HealthPort = Annotated[int | None, typer.Option("--health-port", help="Serve /healthz, /readyz and /metrics here.")]
+Config = Annotated[Path | None, typer.Option("--config", help="YAML file with settings of the agent; options win over it.")]
 TimeScale = Annotated[float, typer.Option("--time-scale", help="Scale the times of the protocol; for tests.")]
 
 
@@ -340,35 +359,48 @@ def run(
     zone: Annotated[list[str] | None, typer.Option(help="Zone of the cluster; may be given several times.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="Label key=value of the Cluster; several times.")] = None,
     health_port: HealthPort = None,
+    config: Config = None,
     time_scale: TimeScale = 1.0,
 ) -> None:
     """Run the agent until it is told to stop."""
-    settings = AgentSettings(
-        cluster=cluster,
-        provider=provider,
-        region=region,
-        zones=tuple(zone or ()),
-        labels=_labels(label or []),
-        times=ProtocolTimes().scaled(time_scale),
-    )
+    options: dict[str, Any] = {
+        "provider": provider,
+        "region": region,
+        "zones": tuple(zone or ()),
+        "labels": _labels(label or []),
+    }
+    given = (yaml.safe_load(config.read_text()) if config is not None else None) or {}
+    settings = AgentSettings(**{**given, **{name: value for name, value in options.items() if value}, "cluster": cluster})
+    settings = settings.model_copy(update={"times": settings.times.scaled(time_scale)})
 
     clock, registry, readiness = SystemClock(), CollectorRegistry(), Readiness()
-    metrics = Metrics(registry)
+    metrics, ready = Metrics(registry), dict(readiness.checks)
 
     async def serve() -> None:
-        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context, clock=clock, metrics=metrics) as ports:
+        async with (
+            _ports(hub_kubeconfig, hub_context, kubeconfig, context, clock=clock, metrics=metrics) as ports,
+            asyncio.TaskGroup() as group,
+        ):
+            chance, admission = Chance(), None
+            if settings.admission is not None:
+                admission = Admission(
+                    ports.local, clock=clock, chance=chance, settings=settings.admission, plurals=MEMBER_KINDS
+                )
+                ready.update(admission.checks)
+                group.create_task(admission.run(), name="admission")
             await run_agent(
                 ports.hub,
                 ports.local,
                 clock=clock,
-                chance=Chance(),
+                chance=chance,
                 ids=Ids(),
                 settings=settings,
                 metrics=metrics,
                 readiness=readiness,
+                admission=admission,
             )
 
-    _start(serve, health_port=health_port, registry=registry, ready=readiness.checks)
+    _start(serve, health_port=health_port, registry=registry, ready=ready)
 
 
 @main.command()

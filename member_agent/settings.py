@@ -10,6 +10,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from apis import keys
+from controllers.admission.settings import AdmissionSettings
 
 
 class _Settings(BaseModel):
@@ -96,7 +97,12 @@ class JobSettings(_Settings):
     coalesce: float = Field(default=0.02, ge=0, description="events of one Job wait so long for company")
     pending_after: float = Field(default=2.5, ge=0, description="Pending is written only if the Job has not started by then")
     phase_after: float = Field(default=1.0, ge=0, description="Running waits so long for the rest of the pods")
-    counters_after: float = Field(default=10.0, ge=0, description="counters alone wait so long; ends are written at once")
+    counters_after: float = Field(
+        default=10.0,
+        ge=0,
+        description="counters alone of a hub-run Job wait so long: the hub folds them; ends are written at once",
+    )
+    local_counters_after: float = Field(default=1.0, ge=0, description="counters of a local Job, which people watch")
     expect: float = Field(default=30.0, gt=0, description="a pod created and never seen is made again after so long")
 
 
@@ -156,6 +162,9 @@ class AgentSettings(_Settings):
     scheduling: SchedulingSettings = SchedulingSettings()
     queues: QueueSettings = QueueSettings()
     reporting: ReportSettings = ReportSettings()
+    admission: AdmissionSettings | None = Field(
+        default=None, description="the webhook server; without it none is run and no configuration touched"
+    )
 
 
 class FencerSettings(_Settings):

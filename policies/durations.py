@@ -31,3 +31,23 @@ def text(seconds: float) -> str:
         if whole and whole % _SECONDS[unit] == 0:
             return f"{whole // _SECONDS[unit]}{unit}"
     return f"{whole}s"
+
+
+_PARTS: Final = re.compile(r"(?P<amount>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|us|µs|ms|s|m|h)")
+_GOLANG: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def golang(text: str) -> float:
+    """Seconds of a duration as Kubernetes types write it (`1h30m`, `1.5s`, `0`); raises InvalidDuration, also below 0."""
+    if text in ("0", "+0", "-0"):
+        return 0.0
+    rest, seconds = text.removeprefix("+"), 0.0
+    if not rest or _PARTS.match(rest) is None:
+        raise InvalidDuration(text)
+    while rest:
+        match = _PARTS.match(rest)
+        if match is None:
+            raise InvalidDuration(text)
+        seconds += float(match["amount"]) * _GOLANG[match["unit"]]
+        rest = rest[match.end() :]
+    return seconds

@@ -246,6 +246,13 @@ class PodTemplate(_Wire, frozen=True):
     spec: _PodSpec = _PodSpec()
 
 
+class PartitionSpec(_Wire, frozen=True):
+    """How a task's pods fall into partitions."""
+
+    partition_size: int = 0
+    min_partitions: int = 0
+
+
 class TaskSpec(_Wire, frozen=True):
     """The declared part of a Job's task."""
 
@@ -253,6 +260,15 @@ class TaskSpec(_Wire, frozen=True):
     replicas: int = 0
     min_available: int | None = None
     template: PodTemplate = PodTemplate()
+    partition_policy: PartitionSpec | None = None
+
+    @property
+    def floor(self) -> int:
+        """Its minimum, as admission fills it in: what it says, else what its partitions need, else all of it."""
+        if self.min_available is not None:
+            return self.min_available
+        parts = self.partition_policy
+        return parts.min_partitions * parts.partition_size if parts is not None and parts.min_partitions > 0 else self.replicas
 
 
 class UnreadableShape(ValueError):
@@ -375,6 +391,5 @@ def read_gang(tasks: Iterable[TaskSpec], *, minimum: int | None, pool: Pool) -> 
             shape = pool.shape(read_shape(task.template))
         except InvalidQuantity as error:
             raise UnreadableShape(str(error), field=f"spec.tasks[{index}].template.spec") from error
-        floor = task.replicas if task.min_available is None else task.min_available
-        read.append(Task(name=task.name or f"default{index}", replicas=task.replicas, minimum=floor, shape=shape))
+        read.append(Task(name=task.name or f"default{index}", replicas=task.replicas, minimum=task.floor, shape=shape))
     return pool.gang(tuple(read), minimum=minimum if minimum else sum(task.minimum for task in read))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 S = TypeVar("S", bound=enum.Enum)
@@ -27,6 +27,8 @@ class Table(Generic[S, E]):
     initial: S
     edges: Mapping[tuple[S, E], S]
     meaning: Mapping[S, str]
+    actions: Mapping[E, str] = field(default_factory=dict)
+    """What an event makes the program do, where the name of the event does not say it all."""
 
     def step(self, state: S, event: E, *, story: str) -> S:
         """The state after `event`; raises UnknownEdge with `story` when the table has no such edge."""
@@ -64,6 +66,9 @@ class Table(Generic[S, E]):
         lines += [f"    {_ident(state)} --> [*]" for state in self.meaning if state in self.terminal]
         lines += ["```", "", "| State | Meaning |", "|---|---|"]
         lines += [f"| {state.value} | {text} |" for state, text in self.meaning.items()]
+        if self.actions:
+            lines += ["", "| Event | What is done |", "|---|---|"]
+            lines += [f"| {event.value} | {text} |" for event, text in self.actions.items()]
         return "\n".join(lines) + "\n"
 
 

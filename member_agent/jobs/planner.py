@@ -1,32 +1,44 @@
-"""What a Job needs next: its PodGroup, pods to make or remove, and its status. Pure.
+"""What a Job needs next: its PodGroup, objects of its plugins, pods to make or remove, and its status. Pure.
 
-Counting rules: reference/volcano.md 1.6; order of work: 1.7.
+Phases and actions: reference/volcano.md 1.6; order of work: 1.7. An order (a policy, a Command, suspend, a limit) is first
+written into the status and carried out by the next look; everything else is worked out anew from what is there.
 """
 
 from __future__ import annotations
 
 import datetime
 import enum
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from apis import naming
-from apis.vectors import ResourceVector, counts_bytes, total
+from machinery.events import Severity
 from member_agent.checks import impossible
-from member_agent.jobs.lifecycle import ENDS, JOB, JobEvent, JobPhase
+from member_agent.jobs import asking, groups
+from member_agent.jobs.asking import Told
+from member_agent.jobs.claims import made_name
+from member_agent.jobs.counting import count, verdict
+from member_agent.jobs.floors import Floors
+from member_agent.jobs.happenings import Event, Judgement, happenings, judge
+from member_agent.jobs.kills import Order, entered, killed, place_of
+from member_agent.jobs.lifecycle import ALIVE, ENDS, JOB, LEAVING, JobEvent, JobPhase
 from member_agent.jobs.orders import PodOrder
-from member_agent.views import GroupView, JobCondition, JobState, JobStatus, JobView, PodView, QueueView, TaskCount
-from policies.shapes import Gang
+from member_agent.jobs.places import Places, order, places, wanted
+from member_agent.jobs.reasons import Facts, Obstacle, why_failed, why_pending
+from member_agent.jobs.roster import Roster
+from member_agent.views import GroupView, JobMemory, JobStatus, JobView, PodView, QueueView
+from policies.members import CommandView
 from policies.troubles import TROUBLES, same
+
+__all__ = ["Plan", "PodOrder", "Snapshot", "Told", "Urgency", "plan", "wanted"]
 
 
 class Urgency(enum.IntEnum):
     """How soon a status is written; the controller knows the seconds."""
 
     END = 0
+    """An end, or a step that others wait for."""
     WHOLE = 1
     """The phase changed and no pod is missing from the counters."""
     PHASE = 2
@@ -38,15 +50,20 @@ class Urgency(enum.IntEnum):
 class Snapshot:
     """One Job and what there is of it. `made` are names of pods created and not seen yet.
 
-    `granted` is false for a hub-run Job whose Work is not there or is being withdrawn.
+    `granted` is false for a hub-run Job whose Work is not there or is being withdrawn. `fault`: reason and message of admission
+    rules that only the manifest can answer. `obstacle`: what the API server refused last.
     """
 
     job: JobView
     group: GroupView | None
-    pods: tuple[PodView, ...]
+    roster: Roster
     queue: QueueView | None
     made: frozenset[str] = frozenset()
     granted: bool = True
+    commands: tuple[CommandView, ...] = ()
+    fault: tuple[str, str] | None = None
+    obstacle: Obstacle | None = None
+    missing_claims: tuple[str, ...] = ()
 
     @property
     def may_start(self) -> bool:
@@ -54,252 +71,459 @@ class Snapshot:
 
         A Job that has or had pods goes on: a missing Work is an anomaly and never an order (protocol.md 2, A3).
         """
-        return self.granted or bool(self.pods or self.made) or self.job.phase not in ("", JobPhase.PENDING)
+        return self.granted or bool(self.roster.pods or self.made) or self.job.phase not in ("", JobPhase.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Effects, in this order: group, pods, removals, status."""
+    """Effects, in this order: removals of objects, objects, group, pods, removals of pods, status, Commands.
 
+    A `decisive` status comes before everything else and is all that is done: what it orders is done by the next look.
+    """
+
+    decisive: bool = False
+    ensure: bool = False
+    """Objects of plugins and claims are to be there, as the manifest has them now."""
+    remove_objects: bool = False
     create_group: bool = False
     update_group: bool = False
+    delete_group: bool = False
     create: tuple[PodOrder, ...] = ()
     delete: tuple[PodView, ...] = ()
     status: JobStatus | None = None
     urgency: Urgency = Urgency.COUNTERS
+    told: tuple[Told, ...] = ()
+    dismissed: tuple[CommandView, ...] = ()
+    wake: float | None = None
+    """Seconds until time alone changes something."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A snapshot, sorted: what counts (`roster`) and what is from before a kill (`old`)."""
+
+    snapshot: Snapshot
+    job: JobView
+    phase: JobPhase
+    floors: Floors
+    roster: Roster
+    old: tuple[PodView, ...]
+    places: tuple[Places, ...] = ()
+    judged: Judgement = field(default_factory=Judgement)
+
+    @property
+    def spent(self) -> bool:
+        """The last permitted run is over."""
+        return self.job.status.retry_count >= self.job.rules.max_retry
+
+    @property
+    def held(self) -> bool:
+        """Suspended before anything was made."""
+        quiet = self.phase is JobPhase.PENDING and self.snapshot.group is None and not self.snapshot.roster.pods
+        return quiet and not self.snapshot.made and asking.suspended(self.job)
 
 
 def plan(snapshot: Snapshot, *, now: datetime.datetime, stamp: str) -> Plan:
     """What to do about one Job now."""
-    job = snapshot.job
-    if job.deleting:
+    if snapshot.job.deleting:
         return Plan()
-    ended = job.phase in ENDS
-    fault = None if ended or job.phase == JobPhase.RUNNING else impossible(job)
-    status, urgency = _status(snapshot, fault=fault, now=now, stamp=stamp)
-    over = status.state.phase in ENDS
-    delete = tuple(_leftovers(snapshot) if over else _surplus(snapshot))
-    written = None if status == job.status else status
-    if over or job.gang is None:
-        return Plan(delete=delete, status=written, urgency=urgency)
-    group = snapshot.group
-    return Plan(
-        create_group=group is None and (snapshot.queue is not None or job.record is not None),
-        update_group=group is not None and _group_differs(job, group),
-        create=tuple(_missing(snapshot)) if group is not None and snapshot.may_start and may_make_pods(job, group) else (),
-        delete=delete,
-        status=written,
-        urgency=urgency,
+    job = _begun(snapshot.job, stamp=stamp)
+    scene = _scene(snapshot, job, now=now, stamp=stamp)
+    if scene.phase in ENDS:
+        return _after_the_end(scene)
+    found = asking.look(
+        job, commands=snapshot.commands, phase=scene.phase, held=scene.held, firing=scene.judged.firing, now=now
     )
+    obstacle = snapshot.obstacle
+    given_up = asking.give_up(obstacle) if obstacle is not None and scene.phase in ALIVE else None
+    order = found.order or given_up
+    if order is not None:
+        return _carried_out(scene, order, dismissed=found.dismissed, stamp=stamp)
+    decided = _synced(scene, now=now, stamp=stamp)
+    wakes = [each for each in (found.wake, scene.judged.wake) if each is not None]
+    return replace(
+        decided,
+        dismissed=tuple(each for each, _ in found.dismissed),
+        told=(*decided.told, *(told for _, told in found.dismissed if told is not None)),
+        wake=min(wakes, default=None),
+    )
+
+
+def _begun(job: JobView, *, stamp: str) -> JobView:
+    """The Job with its first status, where it has none."""
+    if job.phase:
+        return job
+    spent = job.record.retries if job.record is not None else 0
+    memory = msgspec.structs.replace(job.status.memory, generation=job.generation)
+    status = msgspec.structs.replace(job.status, retry_count=max(job.status.retry_count, spent), memory=memory)
+    return replace(job, status=entered(status, JobPhase.PENDING, stamp=stamp))
+
+
+def _scene(snapshot: Snapshot, job: JobView, *, now: datetime.datetime, stamp: str) -> _Scene:
+    floors, roster = Floors(job), snapshot.roster
+    old: tuple[PodView, ...] = ()
+    if floors.any_stale(roster):
+        old = tuple(pod for pod in roster.named() if floors.stale(pod))
+        lost = roster.lost
+        roster = Roster(pod for pod in roster.named() if not floors.stale(pod))
+        roster.lost = {slot: pod for slot, pod in lost.items() if not floors.stale(pod)}
+    scene = _Scene(snapshot, job, JobPhase(job.phase), floors, roster, old)
+    if scene.phase not in ALIVE or job.gang is None:
+        return scene
+    scene = replace(scene, places=tuple(places(job, roster=roster, floors=floors)))
+    return replace(scene, judged=_judged(scene, now=now, stamp=stamp))
+
+
+def _judged(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Judgement:
+    """What the policies say; nothing where there are none."""
+    job = scene.job
+    if not has_policies(job):
+        return Judgement()
+    gone = [each for place in scene.places for each in place.evicted if not _there(scene, each.name)]
+    again = [each for each in _noted_evictions(job) if each not in gone and _not_running_again(scene, each)]
+    found = list(happenings(job, roster=scene.roster, floors=scene.floors, missing=[*gone, *again], group=scene.snapshot.group))
+    spare = _spare(scene, gone) if job.rules.only_below_minimum else None
+    return judge(found, job=job, now=now, stamp=stamp, spare=spare)
+
+
+def has_policies(job: JobView) -> bool:
+    """Whether anything is to be done about what happens to pods."""
+    return bool(job.rules.policies) or any(role.policies for role in job.rules.roles)
+
+
+def _there(scene: _Scene, name: str) -> bool:
+    return name in scene.snapshot.roster.pods or name in scene.snapshot.made
+
+
+def _noted_evictions(job: JobView) -> Iterator[PodOrder]:
+    """Pods whose eviction is remembered: a policy acts on it after a delay, unless the pod runs again before."""
+    for note in job.status.memory.since:
+        event, _, name = note.partition("/")
+        task, index = place_of(name, job=job)
+        if event == Event.POD_EVICTED and index >= 0:
+            yield order(job, task, index)
+
+
+def _not_running_again(scene: _Scene, each: PodOrder) -> bool:
+    pod = scene.roster.pods.get(each.name)
+    return pod is None or pod.phase == "Pending"
+
+
+def _spare(scene: _Scene, gone: Sequence[PodOrder]) -> dict[str, int]:
+    """By how many pods the Job ("") and its tasks are above their minimum, lost pods taken off."""
+    gang = scene.job.gang
+    assert gang is not None
+    lost = {task.name: scene.roster.count(task.name, "Failed") for task in gang.tasks}
+    for each in gone:
+        lost[each.task] += 1
+    floors = gang.minimum >= sum(task.minimum for task in gang.tasks)
+    spare = {task.name: task.replicas - lost[task.name] - (task.minimum if floors else 0) for task in gang.tasks}
+    return {**spare, "": gang.replicas - sum(lost.values()) - gang.minimum}
+
+
+# --- orders ----------------------------------------------------------------------------------------------------------
+
+
+def _carried_out(scene: _Scene, order: Order, *, dismissed: Sequence[tuple[CommandView, Told | None]], stamp: str) -> Plan:
+    """The order goes into the status and nowhere else yet."""
+    job = scene.job
+    after = replace(job, status=_timed(job, killed(job, job.status, order, stamp=stamp), stamp=stamp))
+    floors = Floors(after)
+    old = tuple(pod for pod in scene.snapshot.roster.named() if floors.stale(pod))
+    roster = Roster(pod for pod in scene.snapshot.roster.named() if not floors.stale(pod)) if old else scene.snapshot.roster
+    later = _Scene(scene.snapshot, after, JobPhase(after.phase), floors, roster, old)
+    return Plan(
+        decisive=True,
+        status=_pruned(_counted(later, after.status), later),
+        urgency=Urgency.END,
+        told=(*asking.told(order), *(told for _, told in dismissed if told is not None)),
+        dismissed=tuple(each for each, _ in dismissed),
+    )
+
+
+def _pruned(status: JobStatus, scene: _Scene) -> JobStatus:
+    """Without floors that keep no pod away any more, except the Job's own and the one just raised."""
+    floors = status.memory.floors
+    if len(floors) < 2:
+        return status
+    oldest = min((pod.job_version for pod in scene.snapshot.roster.pods.values()), default=status.version)
+    kept = {scope: floor for scope, floor in floors.items() if not scope or floor > oldest or floor == status.version}
+    return msgspec.structs.replace(status, memory=msgspec.structs.replace(status.memory, floors=kept))
+
+
+def _timed(job: JobView, status: JobStatus, *, stamp: str) -> JobStatus:
+    """With the duration of the run, as upstream writes it when a Job is killed or ends."""
+    if not job.created:
+        return status
+    now, created = datetime.datetime.fromisoformat(stamp), datetime.datetime.fromisoformat(job.created)
+    return msgspec.structs.replace(status, running_duration=f"{max(int((now - created).total_seconds()), 0)}s")
+
+
+# --- one look --------------------------------------------------------------------------------------------------------
+
+
+def _synced(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Plan:
+    job, snapshot = scene.job, scene.snapshot
+    fault = snapshot.fault or impossible(job) if scene.phase is JobPhase.PENDING else None
+    effects = _effects(scene, fault=fault)
+    status = _remembering(scene, _counted(scene, job.status), effects=effects)
+    status = _stepped(scene, status, fault=fault, stamp=stamp)
+    after = JobPhase(status.state.phase)
+    if after not in ENDS:
+        status = _explained(scene, status, effects=effects)
+    armed = [each for each in scene.judged.armed if not each[0].since]
+    told = tuple(
+        Told("ExecuteAction", f"Start to execute action {policy.action} after {policy.timeout:g}s: {happening.why}")
+        for happening, policy in armed
+    )
+    written = None if status == snapshot.job.status else status
+    urgency = _urgency(snapshot.job, status)
+    if after in ENDS or (armed and effects.create):
+        return Plan(decisive=True, status=written, urgency=Urgency.END, told=told)
+    return replace(effects, status=written, urgency=Urgency.END if armed else urgency, told=told)
+
+
+def _counted(scene: _Scene, status: JobStatus) -> JobStatus:
+    """In phases that keep ended pods those count, and every other pod is leaving; elsewhere pods of the present version do."""
+    phase = scene.phase
+    if phase in ALIVE or (phase is JobPhase.RESTARTING and not scene.spent):
+        return count(scene.job, roster=scene.roster, floors=scene.floors, going=len(scene.old), before=status)
+    ended = Roster(pod for pod in scene.snapshot.roster.named() if pod.ended and not pod.deleting)
+    going = len(scene.snapshot.roster.pods) - len(ended.pods)
+    return count(scene.job, roster=ended, floors=scene.floors, going=going, before=status)
+
+
+def _stepped(scene: _Scene, status: JobStatus, *, fault: tuple[str, str] | None, stamp: str) -> JobStatus:
+    """The phase that follows. People watch local Jobs, so each of their phases is written; at the hub the last one counts."""
+    job = scene.job
+    story = f"Job {job.namespace}/{job.name}"
+    while True:
+        phase = JobPhase(status.state.phase)
+        event = _event(scene, status, phase=phase, fault=fault)
+        after = JOB.step(phase, event, story=story)
+        if after is phase:
+            return status
+        reason, message = _why(scene, status, event=event, fault=fault)
+        status = entered(status, after, stamp=stamp, reason=reason, message=message)
+        if after in ENDS:
+            return _timed(job, status, stamp=stamp)
+        if after is JobPhase.RUNNING and not status.memory.started_at:
+            status = msgspec.structs.replace(status, memory=msgspec.structs.replace(status.memory, started_at=stamp))
+        if not job.managed or after not in ALIVE or phase not in ALIVE:
+            return status
+
+
+def _event(scene: _Scene, status: JobStatus, *, phase: JobPhase, fault: tuple[str, str] | None) -> JobEvent:
+    if phase in ALIVE:
+        if fault is not None and phase is JobPhase.PENDING:
+            return JobEvent.IMPOSSIBLE
+        return verdict(scene.job, status, phase=phase)
+    if phase is JobPhase.RESTARTING:
+        if scene.spent:
+            return JobEvent.SPENT
+        gang = scene.job.gang
+        cleared = gang is None or gang.replicas - len(scene.old) >= min(gang.minimum, gang.replicas)
+        return JobEvent.CLEARED if cleared else JobEvent.WAITED
+    if phase in LEAVING and not scene.snapshot.roster.unfinished:
+        return JobEvent.CLEARED
+    return JobEvent.WAITED
+
+
+def _why(scene: _Scene, status: JobStatus, *, event: JobEvent, fault: tuple[str, str] | None) -> tuple[str, str]:
+    """Reason and message of the phase that `event` leads to."""
+    state = status.state
+    match event:
+        case JobEvent.IMPOSSIBLE if fault is not None:
+            return fault
+        case JobEvent.FAILED:
+            return why_failed(scene.job, status)
+        case JobEvent.SPENT:
+            runs = scene.job.rules.max_retry
+            return "MaxRetryExceeded", f"{status.retry_count} of {runs} runs failed; the last: {state.message or state.reason}"
+        case JobEvent.CLEARED if scene.phase in LEAVING:
+            return state.reason, state.message
+        case _:
+            return "", ""
+
+
+def _remembering(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
+    """With what must outlive this agent, and the objects that are there."""
+    memory, job = status.memory, scene.job
+    if scene.phase in ALIVE:
+        delayed = any(happening.event is Event.JOB_UPDATED for happening, _ in scene.judged.armed)
+        delayed = delayed or Event.JOB_UPDATED.value in scene.judged.since
+        memory = msgspec.structs.replace(
+            memory,
+            pods={each.task: each.kept for each in scene.places if each.kept and _any(scene, each.task)},
+            done={each.task: each.done for each in scene.places if each.done},
+            since=scene.judged.since,
+            generation=memory.generation if delayed else job.generation,
+        )
+    resources = status.controlled_resources
+    if effects.remove_objects:
+        resources = {name: value for name, value in resources.items() if not name.startswith("plugin-")}
+    elif effects.ensure:
+        resources = {**resources, **objects_of(job)}
+    return msgspec.structs.replace(status, memory=_shared(memory, job.status.memory), controlled_resources=resources)
+
+
+def _any(scene: _Scene, task: str) -> bool:
+    """Whether the task has or had a pod in the present run."""
+    return bool(scene.roster.there(task)) or task in scene.job.status.memory.pods or bool(scene.floors.done(task))
+
+
+def _shared(memory: JobMemory, before: JobMemory) -> JobMemory:
+    return before if memory == before else memory
+
+
+def objects_of(job: JobView) -> dict[str, str]:
+    """`controlledResources`: the plugins whose objects are there, and the claims."""
+    plugins = {f"plugin-{name}": name for name in job.rules.plugins}
+    names = [*job.rules.claims, *(made_name(job.name, uid=job.uid, index=position) for position in job.rules.made)]
+    return {**plugins, **{f"volume-pvc-{name}": name for name in sorted(names)}}
+
+
+def _explained(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
+    """Reason and message of a Job that waits or lacks something; orders keep the reason they came with."""
+    snapshot, job, phase = scene.snapshot, scene.job, JobPhase(status.state.phase)
+    if phase not in ALIVE:
+        return status
+    reason, message = "", ""
+    if phase is JobPhase.RUNNING:
+        if snapshot.obstacle is not None and effects.create:
+            reason, message = snapshot.obstacle.reason, snapshot.obstacle.message
+    elif scene.held:
+        reason, message = asking.SUSPENDED, asking.SUSPENDED_TEXT
+    else:
+        facts = Facts(
+            group=snapshot.group,
+            queue=snapshot.queue,
+            may_start=snapshot.may_start,
+            missing_claims=snapshot.missing_claims,
+            obstacle=snapshot.obstacle,
+            held=tuple(_waiting_tasks(scene)),
+        )
+        reason, message = why_pending(job, roster=scene.roster, facts=facts)
+    before = snapshot.job.status.state
+    if phase is JobPhase.PENDING and reason in TROUBLES and before.phase == phase and same(reason, before.reason):
+        reason, message = before.reason, before.message  # kubelets alternate between words for the same: once is enough
+    return msgspec.structs.replace(status, state=msgspec.structs.replace(status.state, reason=reason, message=message))
+
+
+def _urgency(before: JobView, status: JobStatus) -> Urgency:
+    phase = status.state.phase
+    if phase in ENDS:
+        return Urgency.END
+    if not before.phase and not before.managed:
+        return Urgency.END
+    if phase == JobPhase.PENDING and before.phase in ("", JobPhase.PENDING):
+        return Urgency.PENDING if not before.phase or status.state != before.status.state else Urgency.COUNTERS
+    if phase != before.phase:
+        if phase != JobPhase.RUNNING:
+            return Urgency.END
+        there = status.running + status.succeeded + status.failed
+        return Urgency.WHOLE if before.gang is not None and there >= before.gang.replicas else Urgency.PHASE
+    return Urgency.COUNTERS
+
+
+# --- effects ---------------------------------------------------------------------------------------------------------
+
+
+def _effects(scene: _Scene, *, fault: tuple[str, str] | None) -> Plan:
+    """What to make and what to remove in the present phase."""
+    if scene.phase in ALIVE:
+        return Plan() if fault is not None or scene.job.gang is None else _alive(scene)
+    if scene.phase is JobPhase.RESTARTING:
+        stale = tuple(pod for pod in scene.old if not pod.deleting)
+        return Plan(delete=() if scene.spent else stale, delete_group=_outdated(scene))
+    return _stopped(scene)
+
+
+def _alive(scene: _Scene) -> Plan:
+    snapshot, job = scene.snapshot, scene.job
+    delete = tuple(pod for pod in scene.old if not pod.deleting) + tuple(pod for each in scene.places for pod in each.surplus)
+    if scene.held or snapshot.missing_claims:
+        return Plan(delete=delete)
+    group = snapshot.group
+    if group is not None and _outdated(scene):
+        return Plan(delete=delete, delete_group=True)
+    changed = job.status.memory.generation != job.generation
+    lacking = not objects_of(job).keys() <= job.status.controlled_resources.keys()
+    ensure = lacking or (changed and bool(job.rules.plugins))
+    fits = group is not None and not group.deleting
+    return Plan(
+        ensure=ensure,
+        create_group=group is None and (snapshot.queue is not None or job.record is not None),
+        update_group=fits and group is not None and groups.differs(job, group),
+        create=tuple(_missing(scene))
+        if fits and group is not None and snapshot.may_start and may_make_pods(job, group)
+        else (),
+        delete=delete,
+    )
+
+
+def _stopped(scene: _Scene) -> Plan:
+    """Nothing runs on; ended pods stay with their logs."""
+    resources = scene.job.status.controlled_resources
+    return Plan(
+        delete=tuple(pod for pod in scene.snapshot.roster.named() if not pod.ended and not pod.deleting),
+        delete_group=scene.snapshot.group is not None and not scene.snapshot.group.deleting,
+        remove_objects=any(name.startswith("plugin-") for name in resources),
+    )
+
+
+def _after_the_end(scene: _Scene) -> Plan:
+    """The result stays as it was recorded, whatever becomes of ended pods; only leftovers are still counted down."""
+    job = scene.snapshot.job
+    effects = _stopped(scene)
+    left = [pod for pod in scene.snapshot.roster.pods.values() if not pod.ended or pod.deleting]
+    status = msgspec.structs.replace(job.status, pending=0, running=0, terminating=len(left))
+    status = _remembering(scene, status, effects=effects)
+    told = tuple(
+        Told("CommandTooLate", f"{each.action} of Command {each.name}: the Job is {job.phase}", Severity.WARNING)
+        for each in scene.snapshot.commands
+    )
+    return replace(
+        effects,
+        status=None if status == job.status else status,
+        urgency=Urgency.COUNTERS,
+        dismissed=scene.snapshot.commands,
+        told=told,
+    )
+
+
+def _outdated(scene: _Scene) -> bool:
+    """The PodGroup is from before the Job was restarted as a whole."""
+    group = scene.snapshot.group
+    return group is not None and not group.deleting and group.job_version < scene.floors.whole
+
+
+def _missing(scene: _Scene) -> Iterator[PodOrder]:
+    waiting = set(_waiting_tasks(scene))
+    for each in scene.places:
+        if each.task not in waiting:
+            yield from (order for order in each.missing if not _there(scene, order.name))
+
+
+def _waiting_tasks(scene: _Scene) -> Iterator[str]:
+    """Tasks whose pods wait for other tasks (reference/volcano.md 1.7, dependsOn)."""
+    minima = {task.name: task.minimum for task in scene.job.gang.tasks} if scene.job.gang else {}
+    for role in scene.job.rules.roles:
+        if not role.after:
+            continue
+        met = [_ready(scene, name) >= minima.get(name, 0) for name in role.after]
+        if not (any(met) if role.any_of and len(met) > 1 else all(met)):
+            yield role.name
+
+
+def _ready(scene: _Scene, task: str) -> int:
+    """Pods of a task that run with every container ready, or have succeeded."""
+    gone = scene.floors.gone_but_done(task, roster=scene.roster)
+    return scene.roster.ready[task] + scene.roster.count(task, "Succeeded") + gone
 
 
 def may_make_pods(job: JobView, group: GroupView) -> bool:
     """Pods are made once the group is let in; a hub-run group is, unless its gang over clusters still prepares."""
     if job.record is not None and group.admitted:
         return job.record.release
-    return group.phase in ("Inqueue", "Running", "Completed")
-
-
-# --- pods ------------------------------------------------------------------------------------------------------------
-
-
-def wanted(job: JobView) -> Iterator[PodOrder]:
-    """Every pod the Job should have here, in order of task and index; offsets as the run record has them."""
-    slices = job.record.tasks if job.record else {}
-    for task in job.gang.tasks if job.gang else ():
-        offset = slices[task.name].offset if task.name in slices else 0
-        for index in range(offset, offset + task.replicas):
-            yield PodOrder(task.name, index, naming.pod_name(job.name, task=task.name, index=index))
-
-
-def _missing(snapshot: Snapshot) -> Iterator[PodOrder]:
-    there = {pod.name for pod in snapshot.pods} | snapshot.made
-    return (order for order in wanted(snapshot.job) if order.name not in there)
-
-
-def _surplus(snapshot: Snapshot) -> Iterator[PodView]:
-    """Pods beyond the replicas: the highest indices go when a task is scaled down."""
-    names = {order.name for order in wanted(snapshot.job)}
-    return (pod for pod in snapshot.pods if pod.name not in names and not pod.deleting and snapshot.job.gang is not None)
-
-
-def _leftovers(snapshot: Snapshot) -> Iterator[PodView]:
-    """Pods still running when the Job has ended."""
-    return (pod for pod in snapshot.pods if not pod.ended and not pod.deleting)
-
-
-# --- PodGroup --------------------------------------------------------------------------------------------------------
-
-
-def task_minima(gang: Gang) -> dict[str, int]:
-    """`minTaskMember`."""
-    return {task.name: task.minimum for task in gang.tasks}
-
-
-def min_resources(gang: Gang) -> ResourceVector:
-    """What the gang's minimum asks for, in quota form (reference/volcano.md 1.7)."""
-    plain = total(shape.requests * count for shape, count in gang.least())
-    quota = {f"requests.{name}": amount for name, amount in plain.items() if name in ("cpu", "memory") or "/" in name}
-    kept = {name: amount for name, amount in plain.items() if name in ("cpu", "pods") or counts_bytes(name)}
-    return ResourceVector({**kept, **quota, "count/pods": plain.get("pods")})
-
-
-def _group_differs(job: JobView, group: GroupView) -> bool:
-    gang = job.gang
-    if gang is None:
-        return False
-    return (group.min_member, dict(group.min_task_member), group.queue, group.priority_class, group.min_resources) != (
-        gang.minimum,
-        task_minima(gang),
-        job.queue,
-        job.priority_class,
-        min_resources(gang),
-    )
-
-
-# --- status ----------------------------------------------------------------------------------------------------------
-
-
-def count(pods: Sequence[PodView], *, before: JobStatus) -> JobStatus:
-    """`before` with the counters as the pods are now; a pod under deletion counts as terminating only."""
-    phases: Counter[str] = Counter()
-    tasks: dict[str, Counter[str]] = {}
-    for pod in pods:
-        phases["terminating" if pod.deleting else pod.phase] += 1
-        if not pod.deleting:
-            tasks.setdefault(pod.task, Counter())[pod.phase] += 1
-    return msgspec.structs.replace(
-        before,
-        pending=phases["Pending"],
-        running=phases["Running"],
-        succeeded=phases["Succeeded"],
-        failed=phases["Failed"],
-        unknown=phases["Unknown"],
-        terminating=phases["terminating"],
-        task_status_count={name: TaskCount(dict(sorted(tasks[name].items()))) for name in sorted(tasks)},
-    )
-
-
-def event_of(job: JobView, status: JobStatus, *, phase: JobPhase, fault: tuple[str, str] | None) -> JobEvent:
-    """What the counters say, for a Job in this phase."""
-    if phase not in (JobPhase.PENDING, JobPhase.RUNNING):
-        return JobEvent.WAITED
-    if fault is not None:
-        return JobEvent.IMPOSSIBLE
-    gang = job.gang
-    if gang is None or gang.replicas == 0:
-        return JobEvent.WAITED
-    ended = status.succeeded + status.failed
-    if phase is JobPhase.PENDING:
-        return JobEvent.STARTED if status.running + ended >= max(gang.minimum, 1) else JobEvent.WAITED
-    if job.min_success is not None and status.succeeded >= job.min_success:
-        return JobEvent.SUCCEEDED
-    if ended >= gang.replicas:
-        return _verdict(job, gang, status)
-    return JobEvent.BELOW_MINIMUM if status.pending > gang.replicas - gang.minimum else JobEvent.WAITED
-
-
-def _verdict(job: JobView, gang: Gang, status: JobStatus) -> JobEvent:
-    """Every pod has ended: did enough of them succeed?"""
-    if gang.minimum >= sum(task.minimum for task in gang.tasks):
-        for task, minimum in job.minima:
-            counted = status.task_status_count.get(task, TaskCount()).phase.get("Succeeded", 0)
-            if counted < minimum:
-                return JobEvent.FAILED
-    if job.min_success is not None:
-        return JobEvent.FAILED
-    return JobEvent.SUCCEEDED if status.succeeded >= gang.minimum else JobEvent.FAILED
-
-
-def _status(
-    snapshot: Snapshot, *, fault: tuple[str, str] | None, now: datetime.datetime, stamp: str
-) -> tuple[JobStatus, Urgency]:
-    """The status as it should be, and how soon it must be written. Phases passed on the way are all recorded."""
-    job = snapshot.job
-    if job.phase in ENDS:
-        left = count([pod for pod in snapshot.pods if not pod.ended], before=job.status)
-        # The result stays as it was recorded, whatever becomes of ended pods; only leftovers are still counted down.
-        return msgspec.structs.replace(
-            job.status, pending=left.pending, running=left.running, terminating=left.terminating
-        ), Urgency.COUNTERS
-    status = msgspec.structs.replace(
-        count(snapshot.pods, before=job.status), min_available=job.gang.minimum if job.gang else job.status.min_available
-    )
-    if not job.phase:
-        status = _enter(status, JobPhase.PENDING, stamp=stamp)
-    story = f"Job {job.namespace}/{job.name}"
-    while True:
-        phase = JobPhase(status.state.phase)
-        after = JOB.step(phase, event_of(job, status, phase=phase, fault=fault), story=story)
-        if after is phase:
-            break
-        status = _enter(status, after, stamp=stamp)
-        fault = None if after in ENDS else fault
-    status = _explain(snapshot, status, now=now)
-    return status, _urgency(job, status)
-
-
-def _enter(status: JobStatus, phase: JobPhase, *, stamp: str) -> JobStatus:
-    visited = [each for each in status.conditions if each.status != phase.value]
-    return msgspec.structs.replace(
-        status,
-        state=JobState(phase=phase.value, last_transition_time=stamp),
-        conditions=[*visited, JobCondition(phase.value, stamp)],
-    )
-
-
-def _explain(snapshot: Snapshot, status: JobStatus, *, now: datetime.datetime) -> JobStatus:
-    """Reason and message of the present phase, and the duration of a finished Job."""
-    job, phase = snapshot.job, JobPhase(status.state.phase)
-    reason, message = "", ""
-    fault = impossible(job) if phase is JobPhase.FAILED else None
-    if fault is not None:
-        reason, message = fault
-    elif phase is JobPhase.FAILED:
-        least = job.min_success if job.min_success is not None else (job.gang.minimum if job.gang else 0)
-        reason, message = (
-            "TooFewSucceeded",
-            f"{status.succeeded} pods succeeded, {status.failed} failed; {least} had to succeed",
-        )
-    elif phase is JobPhase.PENDING:
-        reason, message = _why_pending(snapshot)
-    ignored = [name for name in job.demands if name.endswith("policies")]
-    if ignored and phase not in ENDS:
-        message = "; ".join(filter(None, [message, f"not acted on by this agent yet: {', '.join(ignored)}"]))
-    before = job.status.state
-    if phase is JobPhase.PENDING and reason in TROUBLES and before.phase == phase and same(reason, before.reason):
-        reason, message = before.reason, before.message  # kubelets alternate between words for the same: once is enough
-    state = msgspec.structs.replace(status.state, reason=reason, message=message)
-    duration = status.running_duration
-    if phase in ENDS and not duration and job.created:
-        duration = f"{max(int((now - datetime.datetime.fromisoformat(job.created)).total_seconds()), 0)}s"
-    return msgspec.structs.replace(status, state=state, running_duration=duration)
-
-
-def _why_pending(snapshot: Snapshot) -> tuple[str, str]:
-    """Why a Job waits, in the words of whoever holds it up."""
-    job, group = snapshot.job, snapshot.group
-    if snapshot.queue is None and job.record is None:
-        return "QueueMissing", f"spec.queue: queue {job.queue} does not exist"
-    if not snapshot.may_start:
-        return "WorkMissing", f"no pod is made: Work {job.work[0]}/{job.work[1]} is not there or is being withdrawn"
-    stuck = sorted((pod.name, pod.trouble) for pod in snapshot.pods if pod.trouble is not None and not pod.deleting)
-    if stuck:
-        name, (reason, text) = stuck[0]
-        return reason, f"{len(stuck)} of {len(snapshot.pods)} pods cannot start; {name}: {text or reason}"
-    for each in group.status.conditions if group is not None else ():
-        if each.type == "Unschedulable" and each.status == "True":
-            return each.reason, each.message
-    return "", ""
-
-
-def _urgency(job: JobView, status: JobStatus) -> Urgency:
-    phase = status.state.phase
-    if phase in ENDS:
-        return Urgency.END
-    if phase == JobPhase.PENDING and job.phase in ("", JobPhase.PENDING):
-        return Urgency.PENDING if not job.phase or status.state != job.status.state else Urgency.COUNTERS
-    if phase != job.phase:
-        there = status.running + status.succeeded + status.failed
-        return Urgency.WHOLE if job.gang is not None and there >= job.gang.replicas else Urgency.PHASE
-    return Urgency.COUNTERS
+    return group.phase != "Pending"

@@ -7,10 +7,10 @@ pod template, or the manifest of a Work that was applied already, is read again 
 from __future__ import annotations
 
 from member_agent.views.groups import SCHEDULED, GroupCondition, GroupStatus, GroupView, project_group
-from member_agent.views.jobs import JobCondition, JobState, JobStatus, JobView, TaskCount
-from member_agent.views.meta import Condition, Meta, condition
+from member_agent.views.jobs import JobCondition, JobMemory, JobState, JobStatus, JobView, Policy, Role, Rules, TaskCount
+from member_agent.views.meta import Condition, Meta, Named, condition, project_named
 from member_agent.views.nodes import OUT_OF_SERVICE, NodeView, project_node
-from member_agent.views.pods import ENDED, PodView
+from member_agent.views.pods import ENDED, PodEnd, PodView
 from member_agent.views.projector import Projector
 from member_agent.views.queues import PriorityView, QueueView, project_priority, project_queue
 from member_agent.views.works import ManifestStatus, Target, WorkView, digest, project_work, status_digest
@@ -22,17 +22,23 @@ __all__ = [
     "GroupStatus",
     "GroupView",
     "JobCondition",
+    "JobMemory",
     "JobState",
     "JobStatus",
     "JobView",
     "ManifestStatus",
     "Meta",
+    "Named",
     "NodeView",
     "OUT_OF_SERVICE",
+    "PodEnd",
     "PodView",
+    "Policy",
     "PriorityView",
     "Projector",
     "QueueView",
+    "Role",
+    "Rules",
     "SCHEDULED",
     "Target",
     "TaskCount",
@@ -40,6 +46,7 @@ __all__ = [
     "condition",
     "digest",
     "project_group",
+    "project_named",
     "project_node",
     "project_priority",
     "project_queue",

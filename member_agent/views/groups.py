@@ -11,7 +11,7 @@ import msgspec
 from apis import keys
 from apis.vectors import ResourceVector
 from machinery.port import Document
-from member_agent.views.meta import Meta, Wire
+from member_agent.views.meta import Meta, Wire, number
 
 SCHEDULED = "Scheduled"
 """Condition of a PodGroup: True while its minimum has nodes, False once it had."""
@@ -72,6 +72,8 @@ class GroupView:
     min_resources: ResourceVector
     status: GroupStatus
     owner_kind: str = ""
+    job_version: int = 0
+    """Version of its Job when it was made."""
 
     @property
     def phase(self) -> str:
@@ -107,4 +109,5 @@ def project_group(document: Document) -> GroupView:
         min_resources=ResourceVector.from_quantities(spec.min_resources),
         status=group.status or GroupStatus(),
         owner_kind=sys.intern(meta.controller_kind),
+        job_version=number(meta.annotation(keys.JOB_VERSION), otherwise=0),
     )

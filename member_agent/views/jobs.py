@@ -8,9 +8,12 @@ from typing import Any
 
 import msgspec
 
+from apis import keys
+from apis.batch import DEFAULT_MAX_RETRY
 from apis.runs import RunRecord
 from member_agent.views.meta import Meta, Wire
-from policies.shapes import Gang, TaskSpec
+from policies import durations
+from policies.shapes import Gang, TaskSpec, UnreadableShape
 
 
 class JobState(Wire, frozen=True, omit_defaults=True):
@@ -35,6 +38,20 @@ class TaskCount(Wire, frozen=True):
     phase: dict[str, int] = {}
 
 
+class JobMemory(Wire, frozen=True, omit_defaults=True):
+    """What must outlive the agent (apis/batch.py, JobMemory)."""
+
+    floors: dict[str, int] = {}
+    pods: dict[str, str] = {}
+    done: dict[str, str] = {}
+    since: dict[str, str] = {}
+    evictions: int = 0
+    started_at: str = ""
+    orders: tuple[str, ...] = ()
+    suspended: bool = False
+    generation: int = 0
+
+
 class JobStatus(Wire, frozen=True, omit_defaults=True):
     """`status` of a Job (reference/volcano.md 1.2); counts are pods."""
 
@@ -52,12 +69,31 @@ class JobStatus(Wire, frozen=True, omit_defaults=True):
     running_duration: str = ""
     controlled_resources: dict[str, str] = {}
     conditions: list[JobCondition] = []
+    memory: JobMemory = JobMemory()
+
+
+class _Policy(Wire, frozen=True):
+    action: str = ""
+    event: str = ""
+    events: list[str] | None = None
+    exit_code: int | None = None
+    timeout: str | None = None
+
+
+class _DependsOn(Wire, frozen=True):
+    name: list[str] | None = None
+    iteration: str = ""
 
 
 class _JobTask(TaskSpec, frozen=True, rename="camel"):
-    policies: list[Any] | None = None
-    depends_on: msgspec.Raw | None = None
-    partition_policy: msgspec.Raw | None = None
+    policies: list[_Policy] | None = None
+    max_retry: int | None = None
+    depends_on: _DependsOn | None = None
+
+
+class _Volume(Wire, frozen=True):
+    volume_claim_name: str = ""
+    volume_claim: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _JobSpec(Wire, frozen=True):
@@ -69,8 +105,10 @@ class _JobSpec(Wire, frozen=True):
     ttl_seconds_after_finished: int | None = None
     tasks: list[_JobTask] | None = None
     plugins: dict[str, Any] | None = None
-    policies: list[Any] | None = None
-    volumes: list[Any] | None = None
+    policies: list[_Policy] | None = None
+    volumes: list[_Volume] | None = None
+    max_retry: int | None = None
+    suspend: bool | None = None
 
 
 class _Place(Wire, frozen=True):
@@ -102,11 +140,60 @@ class JobDocument(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """One rule of a Job or a task: what to do, at which events or at which exit code, and after how many seconds."""
+
+    action: str
+    events: tuple[str, ...] = ()
+    exit_code: int | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a task says beyond its pods. `after`: tasks to wait for, `any_of` them or all; `partition`: pods of one, 0 for none;
+    `explicit`: its own minimum, None where none is given."""
+
+    name: str
+    policies: tuple[Policy, ...] = ()
+    max_retry: int = DEFAULT_MAX_RETRY
+    after: tuple[str, ...] = ()
+    any_of: bool = False
+    partition: int = 0
+    explicit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a Job says beyond its gang; equal rules are one object (`Projector`). `claims` are those that must exist already."""
+
+    policies: tuple[Policy, ...] = ()
+    roles: tuple[Role, ...] = ()
+    max_retry: int = DEFAULT_MAX_RETRY
+    plugins: tuple[str, ...] = ()
+    made: tuple[int, ...] = ()
+    """Positions of the volumes whose claim is made for the Job."""
+    claims: tuple[str, ...] = ()
+    suspended: bool = False
+    only_below_minimum: bool = False
+    max_run_time: int | None = None
+    main: tuple[tuple[str, str], ...] = ()
+
+    def role(self, name: str) -> Role:
+        """Of the task of this name."""
+        return next((role for role in self.roles if role.name == name), Role(name))
+
+    def main_container(self, task: str) -> str:
+        """The container whose end is the end of a pod of the task, or ""."""
+        return next((container for name, container in self.main if name == task), "")
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     """A Job of this member, hub-run or local.
 
-    `gang` is None, with `unreadable` naming the field, where the spec cannot be read. `minima` are the task minima that the
-    spec states itself; `demands` names what the spec asks for beyond gangs (plugins, policies, dependsOn, …).
+    `gang` is None, with `unreadable` naming the field, where the spec cannot be read. `rules` is what the spec and our
+    annotations ask for beyond the gang; `order` is the hub's order to this run as it is written.
     `placed` names the fields, with what they say, by which pods get their node from somebody. `record` is the run record of a
     hub-run Job.
     """
@@ -132,8 +219,8 @@ class JobView:
     ttl: int | None
     gang: Gang | None
     unreadable: str
-    minima: tuple[tuple[str, int], ...]
-    demands: tuple[str, ...]
+    rules: Rules
+    order: str
     status: JobStatus
     placed: tuple[tuple[str, str], ...] = ()
     owner_uid: str = ""
@@ -150,21 +237,81 @@ class JobView:
         return self.status.state.last_transition_time
 
 
-def demands_of(spec: _JobSpec) -> tuple[str, ...]:
-    """Fields whose meaning goes beyond a plain gang, sorted as they stand in the spec."""
-    found = [f"spec.plugins.{name}" for name in sorted(spec.plugins or {})]
-    if spec.policies:
-        found.append("spec.policies")
-    if spec.volumes:
-        found.append("spec.volumes")
-    for index, task in enumerate(spec.tasks or []):
-        if task.policies:
-            found.append(f"spec.tasks[{index}].policies")
-        if task.depends_on is not None and bytes(task.depends_on) != b"null":
-            found.append(f"spec.tasks[{index}].dependsOn")
-        if task.partition_policy is not None and bytes(task.partition_policy) != b"null":
-            found.append(f"spec.tasks[{index}].partitionPolicy")
+def rules_of(spec: _JobSpec, meta: Meta) -> Rules:
+    """What spec and annotations ask for; raises UnreadableShape naming the field."""
+    main = _main_containers(meta.annotation(keys.MAIN_CONTAINER))
+    once = _said(meta, keys.NO_RETRY)
+    suspended = _said(meta, keys.SUSPEND) if meta.annotation(keys.SUSPEND) else bool(spec.suspend)
+    return Rules(
+        policies=_policies(spec.policies, field="spec.policies"),
+        roles=tuple(_role(task, index=index) for index, task in enumerate(spec.tasks or [])),
+        max_retry=1 if once else spec.max_retry or DEFAULT_MAX_RETRY,
+        plugins=tuple(sorted(spec.plugins or {})),
+        made=tuple(index for index, each in enumerate(spec.volumes or []) if _given(each)),
+        claims=tuple(each.volume_claim_name for each in spec.volumes or [] if each.volume_claim_name and not _given(each)),
+        suspended=suspended,
+        only_below_minimum=_said(meta, keys.ONLY_BELOW_MINIMUM),
+        max_run_time=_max_run_time(meta.annotation(keys.MAX_RUN_TIME)),
+        main=main,
+    )
+
+
+def _given(volume: _Volume) -> bool:
+    return bytes(volume.volume_claim) != b"null"
+
+
+def _said(meta: Meta, key: str) -> bool:
+    text = meta.annotation(key)
+    if text not in ("", "true", "false"):
+        raise UnreadableShape(f"{text!r} is neither true nor false", field=f"metadata.annotations[{key}]")
+    return text == "true"
+
+
+def _max_run_time(text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        return durations.parse(text)
+    except durations.InvalidDuration as error:
+        raise UnreadableShape(str(error), field=f"metadata.annotations[{keys.MAX_RUN_TIME}]") from error
+
+
+def _main_containers(text: str) -> tuple[tuple[str, str], ...]:
+    found = []
+    for pair in filter(None, (each.strip() for each in text.split(","))):
+        task, equals, container = pair.partition("=")
+        if not (equals and task and container):
+            raise UnreadableShape(f"{pair!r} is not task=container", field=f"metadata.annotations[{keys.MAIN_CONTAINER}]")
+        found.append((sys.intern(task), sys.intern(container)))
     return tuple(found)
+
+
+def _role(task: _JobTask, *, index: int) -> Role:
+    waits = task.depends_on or _DependsOn()
+    return Role(
+        name=sys.intern(task.name or f"default{index}"),
+        policies=_policies(task.policies, field=f"spec.tasks[{index}].policies"),
+        max_retry=task.max_retry or DEFAULT_MAX_RETRY,
+        after=tuple(waits.name or ()),
+        any_of=waits.iteration == "any",
+        partition=task.partition_policy.partition_size if task.partition_policy else 0,
+        explicit=task.min_available,
+    )
+
+
+def _policies(given: list[_Policy] | None, *, field: str) -> tuple[Policy, ...]:
+    return tuple(_policy(each, field=f"{field}[{index}]") for index, each in enumerate(given or []))
+
+
+def _policy(given: _Policy, *, field: str) -> Policy:
+    timeout = None
+    if given.timeout is not None:
+        try:
+            timeout = durations.golang(given.timeout)
+        except durations.InvalidDuration as error:
+            raise UnreadableShape(str(error), field=f"{field}.timeout") from error
+    events = dict.fromkeys([*([given.event] if given.event else []), *(given.events or [])])
+    return Policy(action=given.action, events=tuple(events), exit_code=given.exit_code, timeout=timeout or None)
 
 
 def fields_of_place(spec: _PlacedSpec) -> tuple[tuple[str, str], ...]:

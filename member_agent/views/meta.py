@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
+
+from machinery.port import Document
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,6 +53,29 @@ class Meta(Wire, frozen=True):
         return next((owner.kind for owner in self.owner_references or [] if owner.controller), "")
 
 
+class _Bare(Wire, frozen=True):
+    metadata: Meta
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An object of which only its being there matters."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+
+
+_bare = msgspec.json.Decoder(_Bare).decode
+
+
+def project_named(document: Document) -> Named:
+    """Any object, by its name."""
+    meta = _bare(document).metadata
+    return Named(meta.namespace, meta.name, meta.uid, meta.resource_version)
+
+
 class Condition(Wire, frozen=True, omit_defaults=True):
     """A condition as Kubernetes writes them."""
 
@@ -62,3 +89,8 @@ class Condition(Wire, frozen=True, omit_defaults=True):
 def condition(conditions: tuple[Condition, ...], type: str) -> Condition | None:
     """The condition of this type."""
     return next((each for each in conditions if each.type == type), None)
+
+
+def number(text: str, *, otherwise: int) -> int:
+    """A whole number as annotations carry it; anything else is `otherwise`."""
+    return int(text) if text.isascii() and text.isdigit() else otherwise

@@ -12,6 +12,10 @@ from policies.troubles import TROUBLES
 
 ENDED: Final = ("Succeeded", "Failed")
 
+EVICTED: Final = frozenset(
+    {"Evicted", "Preempted", "Preempting", "NodeLost", "NodeShutdown", "Terminated", "NodeAffinity", "Shutdown"}
+)
+"""Reasons of a failed pod that tell of its node and not of its program."""
 TROUBLE_TEXT: Final = 256
 """Characters that are kept of why a container cannot start."""
 
@@ -21,12 +25,23 @@ class _Waits(Wire, frozen=True):
     message: str = ""
 
 
+class _Ended(Wire, frozen=True):
+    exit_code: int = 0
+    finished_at: str = ""
+    reason: str = ""
+    message: str = ""
+
+
 class _ContainerState(Wire, frozen=True):
     running: dict[str, Any] | None = None
     waiting: _Waits | None = None
+    terminated: _Ended | None = None
 
 
 class _ContainerStatus(Wire, frozen=True):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
     state: _ContainerState = _ContainerState()
 
 
@@ -39,6 +54,8 @@ class _PodSpec(Wire, frozen=True):
 
 class _PodStatus(Wire, frozen=True):
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     conditions: list[Condition] | None = None
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
@@ -47,6 +64,53 @@ class _PodStatus(Wire, frozen=True):
     def collected(self) -> bool:
         """The end was written by the pod garbage collector for a lost node, not by the kubelet."""
         return any(each.type == "DisruptionTarget" and each.reason == "DeletionByPodGC" for each in self.conditions or ())
+
+    @property
+    def evicted(self) -> bool:
+        """Somebody took its place from it: a scheduler, a drain, its kubelet under pressure, a lost node."""
+        return (
+            self.reason in EVICTED
+            or self.reason.startswith("OutOf")
+            or any(each.type == "DisruptionTarget" and each.status in ("", "True") for each in self.conditions or ())
+        )
+
+    @property
+    def _all(self) -> tuple[_ContainerStatus, ...]:
+        return (*(self.init_container_statuses or ()), *(self.container_statuses or ()))
+
+    @property
+    def failure(self) -> tuple[int, str]:
+        """Exit code of the first container that failed, 0 where none tells, and why in words."""
+        for each in self._all:
+            ended = each.state.terminated
+            if ended is not None and ended.exit_code:
+                text = f"container {each.name} exited with {ended.exit_code}"
+                told = ended.reason if ended.reason not in ("", "Error") else ""
+                return ended.exit_code, f"{text} ({told})" if told else text
+        return 0, ": ".join(filter(None, (self.reason, self.message)))[:TROUBLE_TEXT]
+
+    @property
+    def finished_at(self) -> str:
+        """When its last container ended, as its kubelet wrote it."""
+        return max((each.state.terminated.finished_at for each in self._all if each.state.terminated), default="")
+
+    @property
+    def ends(self) -> tuple[tuple[str, int], ...]:
+        """Containers that have ended while others of the pod go on, with their exit codes."""
+        if self.phase in ENDED:
+            return ()
+        found = [(each.name, each.state.terminated) for each in self.container_statuses or ()]
+        return tuple((sys.intern(name), ended.exit_code) for name, ended in found if ended is not None)
+
+    @property
+    def restarts(self) -> int:
+        """Of all its containers."""
+        return sum(each.restart_count for each in self._all)
+
+    @property
+    def ready(self) -> bool:
+        """All its containers are."""
+        return bool(self.container_statuses) and all(each.ready for each in self.container_statuses or ())
 
     @property
     def any_running(self) -> bool:
@@ -72,9 +136,19 @@ class PodDocument(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class PodEnd:
+    """How a pod ended: exit code (0 where none tells), why in words, when."""
+
+    code: int = 0
+    why: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PodView:
     """A pod. `owner` is the UID of its controller, `group` its PodGroup; `confirmed`: its kubelet reported the end; `trouble`:
-    reason and message of a container that cannot start."""
+    reason and message of a container that cannot start. `job_version` and `index` are what its Job's controller wrote on it.
+    `end`: exit code and words of a failed pod, and when it ended; `ends`: containers that ended before the pod has."""
 
     namespace: str
     name: str
@@ -95,6 +169,13 @@ class PodView:
     confirmed: bool
     shape: PodShape
     trouble: tuple[str, str] | None = None
+    job_version: int = 0
+    index: int = -1
+    ready: bool = False
+    restarts: int = 0
+    evicted: bool = False
+    end: PodEnd | None = None
+    ends: tuple[tuple[str, int], ...] = ()
 
     @property
     def ended(self) -> bool:

@@ -9,9 +9,13 @@ import msgspec
 from apis import keys
 from apis.runs import UnreadableRun, decode_record
 from machinery.port import Document
-from member_agent.views.jobs import JobDocument, JobStatus, JobView, PlacedDocument, demands_of, fields_of_place
-from member_agent.views.pods import ENDED, PodDocument, PodView
+from member_agent.views.jobs import JobDocument, JobStatus, JobView, PlacedDocument, Rules, fields_of_place, rules_of
+from member_agent.views.meta import number
+from member_agent.views.pods import ENDED, PodDocument, PodEnd, PodView
 from policies.shapes import PodTemplate, Pool, UnreadableShape, read_gang, read_shape
+
+RULES_KEPT = 1024
+"""Different rules of Jobs that are shared; then sharing starts anew."""
 
 
 class Projector:
@@ -19,6 +23,7 @@ class Projector:
 
     def __init__(self) -> None:
         self.pool = Pool()
+        self._rules: dict[Rules, Rules] = {}
         self._job = msgspec.json.Decoder(JobDocument).decode
         self._placed = msgspec.json.Decoder(PlacedDocument).decode
         self._pod = msgspec.json.Decoder(PodDocument).decode
@@ -28,8 +33,9 @@ class Projector:
         """A Job as the agent keeps it."""
         job = self._job(document)
         meta, spec = job.metadata, job.spec
-        gang, unreadable = None, ""
+        gang, rules, unreadable = None, Rules(), ""
         try:
+            rules = self._shared(rules_of(spec, meta))
             gang = read_gang(spec.tasks or [], minimum=spec.min_available or None, pool=self.pool)
         except UnreadableShape as error:
             unreadable = str(error)
@@ -61,12 +67,8 @@ class Projector:
             ttl=spec.ttl_seconds_after_finished,
             gang=gang,
             unreadable=unreadable,
-            minima=tuple(
-                (task.name or f"default{index}", task.min_available)
-                for index, task in enumerate(spec.tasks or [])
-                if task.min_available is not None
-            ),
-            demands=demands_of(spec),
+            rules=rules,
+            order=meta.annotation(keys.COMMAND),
             status=job.status or JobStatus(),
             placed=fields_of_place(self._placed(document).spec),
             owner_uid=meta.controller,
@@ -98,4 +100,20 @@ class Projector:
             confirmed=ended and not status.collected and not status.any_running,
             shape=shape,
             trouble=status.trouble,
+            job_version=number(meta.annotation(keys.JOB_VERSION), otherwise=0),
+            index=number(meta.annotation(keys.TASK_INDEX), otherwise=-1),
+            ready=status.ready,
+            restarts=status.restarts,
+            evicted=status.evicted,
+            end=PodEnd(*status.failure, at=status.finished_at) if ended else None,
+            ends=status.ends,
         )
+
+    def _shared(self, rules: Rules) -> Rules:
+        """The one object equal to `rules`. As many are kept as there are different ones among recent Jobs."""
+        known = self._rules.get(rules)
+        if known is None:
+            if len(self._rules) >= RULES_KEPT:
+                self._rules.clear()
+            known = self._rules[rules] = rules
+        return known

@@ -131,7 +131,7 @@ def test_a_closed_local_queue_is_refused_and_a_missing_one_is_not() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"minimum": 5}, "spec.minAvailable: 5 is more than all replicas (2)"),
+        ({"minimum": 5}, "spec.minAvailable: job 'minAvailable' should not be greater than total replicas in tasks: 5 of 2"),
         ({"cpu": "two"}, "spec.tasks[0]"),
     ],
 )
@@ -160,11 +160,11 @@ def test_other_kinds_and_system_namespaces_are_refused() -> None:
     play(story)
 
 
-def test_a_plugin_that_is_not_built_is_refused_by_name() -> None:
+def test_a_plugin_that_is_not_installed_is_refused_by_name() -> None:
     async def story(stage: Stage) -> None:
-        work = await stage.grant(job("mpi", plugins={"ssh": []}))
+        work = await stage.grant(job("mpi", plugins={"melt": []}))
         await stage.until(lambda: stage.refusal(work) == "ExtensionUnsupported")
-        assert "spec.plugins.ssh" in stage.condition(work, "Applied")["message"]
+        assert "spec.plugins.melt" in stage.condition(work, "Applied")["message"]
 
     play(story)
 

@@ -1,0 +1,120 @@
+"""Which indices of a task are to have a pod, which are missing and which are too many (reference/volcano.md 1.7). Pure.
+
+Upstream drops the highest indices when a task is scaled down. That is kept where ranks and hosts are made of indices (plugins,
+partitions, dependsOn); elsewhere pods that do not run go first, so that scaling down costs no finished work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from apis import naming
+from apis.runs import TaskSlice
+from member_agent.jobs import ranges
+from member_agent.jobs.floors import Floors
+from member_agent.jobs.orders import PodOrder
+from member_agent.jobs.roster import Roster
+from member_agent.views import JobView, PodView
+from policies.shapes import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Of one task: `missing` have no pod, `evicted` of them had one, `surplus` pods are to go; `kept` and `done` are indices as
+    text."""
+
+    task: str
+    missing: tuple[PodOrder, ...] = ()
+    evicted: tuple[PodOrder, ...] = ()
+    surplus: tuple[PodView, ...] = ()
+    kept: str = ""
+    done: str = ""
+
+
+def slice_of(job: JobView, task: str) -> TaskSlice:
+    """Which part of a task's indices belongs to this cluster."""
+    record = job.record
+    return record.tasks.get(task, TaskSlice(0, 0)) if record is not None else TaskSlice(0, 0)
+
+
+def wanted(job: JobView) -> Iterator[PodOrder]:
+    """Every pod a Job has here that was never scaled, in order of task and index; offsets as the run record has them."""
+    for task in job.gang.tasks if job.gang else ():
+        offset = slice_of(job, task.name).offset
+        for index in range(offset, offset + task.replicas):
+            yield order(job, task.name, index)
+
+
+def order(job: JobView, task: str, index: int) -> PodOrder:
+    """The pod of this place."""
+    return PodOrder(task, index, naming.pod_name(job.name, task=task, index=index))
+
+
+def places(job: JobView, *, roster: Roster, floors: Floors) -> list[Places]:
+    """Of every task. `roster` has no pods of older versions."""
+    return [_of(job, task, roster=roster, floors=floors) for task in (job.gang.tasks if job.gang else ())]
+
+
+def _of(job: JobView, task: Task, *, roster: Roster, floors: Floors) -> Places:
+    first = slice_of(job, task.name).offset
+    done = floors.done(task.name) | roster.succeeded.get(task.name, set())
+    text = job.status.memory.done.get(task.name, "") if done == floors.done(task.name) else ranges.text(done)
+    if roster.fills(task.name, first=first, count=task.replicas):
+        kept = range(first, first + task.replicas)
+        return Places(task.name, kept=_span(kept), done=text if done else "")
+    there = roster.there(task.name)
+    made = ranges.read(job.status.memory.pods.get(task.name, "")) | _lost(task.name, roster=roster, floors=floors)
+    keep = _kept(job, task, first=first, there=there, made=made | done, roster=roster)
+    missing = [index for index in sorted(keep) if index not in there and index not in done]
+    evicted = [index for index in missing if index in made]
+    surplus = [roster.pods[name] for index, name in sorted(there.items()) if index not in keep]
+    return Places(
+        task=task.name,
+        missing=tuple(order(job, task.name, index) for index in missing),
+        evicted=tuple(order(job, task.name, index) for index in evicted),
+        surplus=tuple(surplus),
+        kept=ranges.text(keep & (made | there.keys() | done)),
+        done=ranges.text(done & keep) if done else "",
+    )
+
+
+def _span(kept: range) -> str:
+    if not kept:
+        return ""
+    return str(kept.start) if len(kept) == 1 else f"{kept.start}-{kept.stop - 1}"
+
+
+def _lost(task: str, *, roster: Roster, floors: Floors) -> set[int]:
+    """Indices whose pods of the present version were seen to go."""
+    return {pod.index for (of, _), pod in roster.lost.items() if of == task and not floors.stale(pod)}
+
+
+def _kept(
+    job: JobView, task: Task, *, first: int, there: Mapping[int, str], made: frozenset[int] | set[int], roster: Roster
+) -> set[int]:
+    """The indices that the task has."""
+    straight = set(range(first, first + task.replicas))
+    owned = {index for index in made | there.keys() if index >= 0}
+    if ordered(job, task.name) or owned <= straight:
+        return straight
+    rank = sorted(owned, key=lambda index: (_worth(roster, there.get(index)), -index), reverse=True)
+    kept = set(rank[: task.replicas])
+    free = (index for index in range(first, first + len(owned) + task.replicas) if index not in owned)
+    while len(kept) < task.replicas:
+        kept.add(next(free))
+    return kept
+
+
+def ordered(job: JobView, task: str) -> bool:
+    """Whether somebody counts on indices without gaps."""
+    rules = job.rules
+    return (
+        bool(rules.plugins) or bool(rules.role(task).partition) or any(task in role.after or role.after for role in rules.roles)
+    )
+
+
+def _worth(roster: Roster, name: str | None) -> int:
+    """Pods that run or have succeeded are worth most, then those that wait, then those that failed or are not there."""
+    phase = roster.pods[name].phase if name is not None else ""
+    return {"Succeeded": 3, "Running": 2, "Pending": 1}.get(phase, 0)
