@@ -11,17 +11,19 @@ from policies.shapes import PodTemplate, pod_limits, pod_requests
 
 PODS: Final = "pods"
 COUNTED: Final = "count/pods"
+LIMITED: Final = ("cpu", "memory", "ephemeral-storage")
+"""Resources whose limits a ResourceQuota can count; those of devices are their requests."""
 
 
 def quota_form(requests: ResourceVector, *, limits: ResourceVector) -> ResourceVector:
-    """One pod's effective requests and limits: each request by its own name and as `requests.<name>`, each limit as
-    `limits.<name>`, and the pod itself as `pods` and `count/pods`."""
+    """One pod's effective requests and limits: each request by its own name and as `requests.<name>`, limits as
+    `limits.<name>` where a quota knows them, and the pod itself as `pods` and `count/pods`."""
     plain = {name: amount for name, amount in requests.items() if name != PODS}
     return ResourceVector(
         {
             **plain,
             **{f"requests.{name}": amount for name, amount in plain.items()},
-            **{f"limits.{name}": amount for name, amount in limits.items() if name != PODS},
+            **{f"limits.{name}": amount for name, amount in limits.items() if name in LIMITED},
             PODS: MILLI,
             COUNTED: MILLI,
         }

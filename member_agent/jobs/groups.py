@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from apis import keys, kinds, naming
-from apis.vectors import MILLI, ResourceVector, total
+from apis.vectors import ResourceVector, total
 from member_agent.jobs.facts import Manifest, owner, tasks_in
 from member_agent.views import GroupView, JobView
+from policies.quotas import quota_of
 from policies.shapes import Gang, Task
 
 OWN_FIELDS: Final = (keys.RUN_NODES, "kubectl.kubernetes.io/last-applied-configuration")
 """Annotations that stay on the Job: what the withdrawal of a run noted, and what kubectl compares the Job with."""
-LIMITED: Final = ("cpu", "memory", "ephemeral-storage")
-"""Resources whose limits a quota can count."""
 
 
 def task_minima(gang: Gang) -> dict[str, int]:
@@ -90,17 +89,17 @@ def pod_group_patch(job: JobView, manifest: Mapping[str, Any], group: GroupView,
 
 
 def min_resources(job: JobView, manifest: Mapping[str, Any], *, priorities: Mapping[str, int]) -> ResourceVector:
-    """What the gang's minimum asks for, in quota form. Raises InvalidQuantity for a limit that is no amount."""
+    """What the gang's minimum asks for, in quota form. Raises ValueError for a template that cannot be read."""
     gang = job.gang
     assert gang is not None
-    templates = {name: (task.get("template") or {}).get("spec") or {} for name, task in tasks_in(manifest)}
+    templates = {name: task.get("template") or {} for name, task in tasks_in(manifest)}
 
     def priority(task: Task) -> int:
-        named = templates.get(task.name, {}).get("priorityClassName") or job.priority_class
+        named = (templates.get(task.name, {}).get("spec") or {}).get("priorityClassName") or job.priority_class
         return priorities.get(named, 0)
 
     counts = counted(sorted(gang.tasks, key=priority, reverse=True), minimum=gang.minimum)
-    return total(quota_form(task, templates.get(task.name, {})) * count for task, count in counts)
+    return total(quota_of(templates.get(task.name, {})) * count for task, count in counts)
 
 
 def counted(tasks: Iterable[Task], *, minimum: int) -> Iterator[tuple[Task, int]]:
@@ -119,36 +118,6 @@ def counted(tasks: Iterable[Task], *, minimum: int) -> Iterator[tuple[Task, int]
         rest -= more
         if floors[task.name] + more:
             yield task, floors[task.name] + more
-
-
-def quota_form(task: Task, spec: Mapping[str, Any]) -> ResourceVector:
-    """One pod as a ResourceQuota counts it: requests under their plain and their `requests.` name, limits of native resources,
-    and the pod itself. `spec` is the pod's."""
-    requests = task.shape.requests
-    plain = dict(requests.items())
-    asked = {f"requests.{name}": amount for name, amount in requests.items() if name != "pods"}
-    limits = {f"limits.{name}": amount for name, amount in pod_limits(spec).items() if name in LIMITED}
-    return ResourceVector({**plain, **asked, **limits, "pods": MILLI, "count/pods": MILLI})
-
-
-def pod_limits(spec: Mapping[str, Any]) -> ResourceVector:
-    """Effective limits of a pod: containers and sidecars add up, an ordinary init container needs its own beside the sidecars
-    before it. Overhead counts where there is a limit (Kubernetes, "Pod Overhead")."""
-    running = total(_limits(each) for each in spec.get("containers") or [])
-    sidecars, peak = ResourceVector(), ResourceVector()
-    for each in spec.get("initContainers") or []:
-        if each.get("restartPolicy") == "Always":
-            sidecars = sidecars + _limits(each)
-            peak = peak.at_least(sidecars)
-        else:
-            peak = peak.at_least(sidecars + _limits(each))
-    limits = (running + sidecars).at_least(peak)
-    overhead = ResourceVector.from_quantities(spec.get("overhead"))
-    return limits + ResourceVector({name: amount for name, amount in overhead.items() if name in limits})
-
-
-def _limits(container: Mapping[str, Any]) -> ResourceVector:
-    return ResourceVector.from_quantities((container.get("resources") or {}).get("limits"))
 
 
 # --- partitions ------------------------------------------------------------------------------------------------------

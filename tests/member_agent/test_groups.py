@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apis.quantities import InvalidQuantity
 from apis.vectors import ResourceVector
 from member_agent.jobs import groups
-from member_agent.jobs.groups import counted, pod_limits
+from member_agent.jobs.groups import counted
 from member_agent.views import GroupView, project_group
 from policies.shapes import PodShape, Task
 from tests.member_agent.making import UID, Doc, container, job, marked, part, task, view
@@ -155,22 +154,14 @@ def test_pods_that_ask_for_nothing_are_still_pods() -> None:
     assert resources(job(task("work", 3))) == {"count/pods": "3", "pods": "3"}
 
 
-def test_a_limit_that_is_no_amount_is_an_error_that_names_it() -> None:
-    with pytest.raises(InvalidQuantity, match="no amount of cpu"):
-        pod_limits({"containers": [container(resources={"limits": {"cpu": "many"}})]})
-
-
 def test_limits_of_a_pod_are_what_it_may_use_at_once() -> None:
     def limited(cpu: str, **more: Any) -> Doc:
-        return container(resources={"limits": {"cpu": cpu}}, **more)
+        return container(resources={"requests": {"cpu": "1"}, "limits": {"cpu": cpu}}, **more)
 
-    spec = {
-        "initContainers": [limited("1", restartPolicy="Always"), limited("5")],
-        "containers": [limited("2"), limited("1"), container()],
-        "overhead": {"cpu": "250m", "memory": "1Gi"},
-    }
-    assert pod_limits(spec) == ResourceVector({"cpu": 6250})
-    assert pod_limits({**spec, "initContainers": []}) == ResourceVector({"cpu": 3250})
+    first = [limited("1", restartPolicy="Always"), limited("5")]
+    pod = {"initContainers": first, "overhead": {"cpu": "250m"}}
+    found = resources(job(task("work", 2, containers=[limited("2"), limited("1"), container()], pod=pod)))
+    assert (found["requests.cpu"], found["limits.cpu"]) == ("6500m", "12500m")
 
 
 LOW = {"priorityClassName": "low"}

@@ -13,8 +13,9 @@ def container(requests: dict[str, str], limits: dict[str, str] | None = None, **
     return {"name": "c", "resources": {"requests": requests, "limits": limits or {}}, **more}
 
 
-def test_every_request_stands_twice_every_limit_once_and_the_pod_is_counted() -> None:
-    pod = {"spec": {"containers": [container({"cpu": "1", "nvidia.com/gpu": "2"}, {"cpu": "2", "memory": "1Gi"})]}}
+def test_every_request_stands_twice_limits_that_a_quota_knows_once_and_the_pod_is_counted() -> None:
+    limits = {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "2"}
+    pod = {"spec": {"containers": [container({"cpu": "1", "nvidia.com/gpu": "2"}, limits)]}}
     assert quota_of(pod).to_quantities() == {
         "cpu": "1",
         "requests.cpu": "1",
