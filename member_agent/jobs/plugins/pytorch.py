@@ -18,15 +18,23 @@ RANK: Final = "RANK"
 PORT_NAME: Final = "pytorchjob-port"
 WAITER: Final = "wait-for-master"
 WAIT: Final = """\
-end=$(($(date +%s) + {timeout}))
-until nc -z -w 2 "${addr}" "${port}" 2>/dev/null; do
+listens() {
+  if command -v nc >/dev/null 2>&1; then
+    nc -z -w 2 "$MASTER_ADDR" "$MASTER_PORT" 2>/dev/null
+  else
+    bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$MASTER_ADDR" "$MASTER_PORT" 2>/dev/null
+  fi
+}
+end=$(($(date +%s) + TIMEOUT))
+until listens; do
   if [ "$(date +%s)" -ge "$end" ]; then
-    echo "the master ${addr}:${port} did not listen within {timeout} s" >&2
+    echo "the master $MASTER_ADDR:$MASTER_PORT did not listen within TIMEOUT s" >&2
     exit 1
   fi
   sleep 1
 done
-""".replace("{addr}", "{" + MASTER_ADDR + "}").replace("{port}", "{" + MASTER_PORT + "}")
+"""
+"""Waits in an image that has `nc`, or else bash: many images of frameworks have only that."""
 
 
 @dataclass(frozen=True)
@@ -76,5 +84,5 @@ class Pytorch(Plugin):
         return sum(job.tasks[name].replicas for name in {self._given.master, self._given.worker} if name in job.tasks)
 
     def _waiter(self, env: list[dict[str, Any]]) -> dict[str, Any]:
-        script = WAIT.replace("{timeout}", str(self._given.timeout))
+        script = WAIT.replace("TIMEOUT", str(self._given.timeout))
         return {"name": WAITER, "image": self._given.image, "command": ["sh", "-c", script], "env": env}

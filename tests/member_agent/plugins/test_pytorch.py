@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from pathlib import Path
 
@@ -148,6 +149,23 @@ def test_the_script_ends_when_the_master_listens_and_fails_when_its_time_is_over
     assert ran.stderr == ("" if code == 0 else "the master train-master-0.train:23456 did not listen within 5 s\n")
     # A clock that goes on by a second at each look: once for the end, then after each try in vain until it is reached.
     assert (tmp_path / "now").read_text() == ("1001\n" if code == 0 else "1006\n")
+
+
+def test_the_script_needs_no_more_than_bash(tmp_path: Path) -> None:
+    made = waiter(with_pytorch(arguments=["--wait-master-enabled", "--wait-master-timeout=5"]))
+    assert made is not None
+    for name, script in (("date", DATE), ("sleep", SLEEP)):
+        (tmp_path / name).write_text(script)
+        (tmp_path / name).chmod(0o755)
+    for name in ("sh", "bash"):
+        (tmp_path / name).symlink_to(f"/bin/{name}")
+    (tmp_path / "now").write_text("1000\n")
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        address, port = master.getsockname()
+        surroundings = {"MASTER_ADDR": address, "MASTER_PORT": str(port), "PATH": str(tmp_path), "PLACE": str(tmp_path)}
+        assert subprocess.run(made["command"], env=surroundings, check=False).returncode == 0
+    (tmp_path / "now").write_text("1000\n")
+    assert subprocess.run(made["command"], env=surroundings, capture_output=True, check=False).returncode == 1
 
 
 def test_no_time_at_all_is_a_problem() -> None:
