@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from apis import kinds
+from controllers.cron.applier import SCHEDULED
 from controllers.cron.controller import CronController
 from controllers.cron.records import CronRecords
 from controllers.cron.snapshot import project_cron
@@ -48,15 +49,42 @@ class JumpyClock:
         await self._clock.sleep(seconds)
 
 
-class Refusing(MemoryPort):
-    """An API server that refuses Jobs while it is told to."""
+class Wayward(MemoryPort):
+    """An API server that people have told what not to do."""
 
-    refuse: errors.ApiError | None = None
+    def __init__(self, server: ApiServer) -> None:
+        super().__init__(server)
+        self.refuse: errors.ApiError | None = None
+        """What Jobs are answered with."""
+        self.undeletable = False
+        """Jobs may not be deleted."""
+        self.snatch = False
+        """A Job is deleted as soon as it is made."""
+        self.forgetful = False
+        """The CRD has no conditions: they are dropped."""
+        self.created: list[str] = []
+        """Names of runs, as often as they were made."""
 
     async def create(self, kind: kinds.Kind, *args: Any, **given: Any) -> bytes:
         if kind == kinds.JOB and self.refuse is not None:
             raise self.refuse
-        return await super().create(kind, *args, **given)
+        made = await super().create(kind, *args, **given)
+        meta = orjson.loads(made)["metadata"]
+        if kind == kinds.JOB and SCHEDULED in meta.get("annotations", {}):
+            self.created.append(meta["name"])
+            if self.snatch:
+                await super().delete(kind, self.created[-1], namespace="team")
+        return made
+
+    async def delete(self, kind: kinds.Kind, *args: Any, **given: Any) -> None:
+        if kind == kinds.JOB and self.undeletable:
+            raise errors.Forbidden("deletion is held by policy")
+        await super().delete(kind, *args, **given)
+
+    async def replace(self, kind: kinds.Kind, name: str, body: Any, **given: Any) -> bytes:
+        if kind == kinds.CRON_JOB and self.forgetful:
+            body["status"].pop("conditions", None)
+        return await super().replace(kind, name, body, **given)
 
 
 class Town:
@@ -65,7 +93,7 @@ class Town:
     def __init__(self, clock: SimClock, chance: Chance, ids: Ids) -> None:
         self.clock, self._chance = JumpyClock(clock), chance
         self.server = ApiServer(clock, ids=ids, chance=chance)
-        self.port = Refusing(self.server)
+        self.port = Wayward(self.server)
         self.made: list[str] = []
         self.server.listeners.append(self._changed)
 
@@ -89,6 +117,7 @@ class Town:
         tasks = [asyncio.create_task(each.run()) for each in (informers, events, crons, ttl)]
         try:
             yield
+            assert sorted(set(self.port.created)) == sorted(self.port.created), "a run was made twice"
             assert not [task for task in tasks if task.done()]
         finally:
             for task in tasks:
@@ -397,6 +426,92 @@ def test_a_bad_cronjob_says_so_and_the_others_go_on(spec: Doc, reason: str) -> N
             await town.edit(schedule="* * * * *", timeZone=None)
             await town.until(2.1)
             assert tick(2) in await town.jobs() and await town.reason() == ""
+
+    in_town(story)
+
+
+def test_a_job_that_vanishes_as_soon_as_it_is_made_is_recorded_and_not_made_again() -> None:
+    async def story(town: Town) -> None:
+        await town.cron("*/2 * * * *")
+        town.port.snatch = True
+        async with town.controller():
+            await town.until(3.9)
+            assert (town.port.created, await town.active()) == ([tick(2)], [])
+            assert (await town.status())["lastScheduleTime"] == "2026-01-01T00:02:00Z"
+
+    in_town(story)
+
+
+def test_a_run_that_may_not_be_replaced_is_waited_for() -> None:
+    async def story(town: Town) -> None:
+        await town.cron("*/10 * * * *", concurrencyPolicy="Replace")
+        async with town.controller():
+            await town.until(10.1)
+            town.port.undeletable = True
+            await town.until(21)
+            assert (await town.reason(), await town.active()) == ("FailedDelete", [tick(10)])
+            assert "FailedDelete" in await town.events()
+            town.port.undeletable = False
+            await town.until(22.1)
+            assert (await town.reason(), await town.active()) == ("", [tick(20)])
+
+    in_town(story)
+
+
+def test_history_that_may_not_be_deleted_holds_up_no_run() -> None:
+    async def story(town: Town) -> None:
+        await town.cron(successfulJobsHistoryLimit=0)
+        town.port.undeletable = True
+        async with town.controller():
+            for minute in (1, 2):
+                await town.until(minute + 0.1)
+                await town.end(tick(minute))
+            await town.until(2.5)
+            assert await town.jobs() == [tick(1), tick(2)]
+            assert "FailedDelete" in await town.events()
+            town.port.undeletable = False
+            await town.until(3.1)
+            assert await town.jobs() == [tick(3)]
+
+    in_town(story)
+
+
+def test_where_the_crd_knows_no_conditions_everything_else_goes_on() -> None:
+    async def story(town: Town) -> None:
+        town.port.forgetful = True
+        await town.cron(suspend=True, concurrencyPolicy="Forbid")
+        async with town.controller():
+            await town.until(1.5)
+            await town.edit(suspend=False)
+            await town.until(3.1)
+            assert await town.active() == [tick(1)]
+            await town.end(tick(1))
+            await town.until(3.2)
+            assert await town.active() == [tick(3)]
+            assert "conditions" not in await town.status()
+
+    in_town(story)
+
+
+def test_a_job_that_somebody_made_in_its_name_is_told_once_and_not_counted() -> None:
+    async def story(town: Town) -> None:
+        await town.cron(concurrencyPolicy="Forbid")
+        async with town.controller():
+            await town.until(0.1)
+            uid = orjson.loads(await town.port.get(kinds.CRON_JOB, "tick", namespace="team"))["metadata"]["uid"]
+            owner = {
+                "apiVersion": kinds.CRON_JOB.api_version,
+                "kind": "CronJob",
+                "name": "tick",
+                "uid": uid,
+                "controller": True,
+            }
+            meta = {"name": "by-hand", "ownerReferences": [owner]}
+            body = {"apiVersion": kinds.JOB.api_version, "kind": "Job", "metadata": meta, "spec": SPEC}
+            await town.port.create(kinds.JOB, body, namespace="team")
+            await town.until(1.1)
+            assert await town.active() == [tick(1)]
+            assert (await town.events()).count("UnexpectedJob") == 1
 
     in_town(story)
 
