@@ -41,6 +41,7 @@ from member_agent.fencing.lease import Identity
 from member_agent.inventory import Inventory
 from member_agent.jobs.controller import JobController
 from member_agent.jobs.controller import Stores as JobStores
+from member_agent.jobs.plugins import Registry
 from member_agent.ledger import Ledger
 from member_agent.podgroups.controller import PodGroupController
 from member_agent.podgroups.controller import Stores as PodGroupStores
@@ -384,7 +385,12 @@ def run(
             chance, admission = Chance(), None
             if settings.admission is not None:
                 admission = Admission(
-                    ports.local, clock=clock, chance=chance, settings=settings.admission, plurals=MEMBER_KINDS
+                    ports.local,
+                    clock=clock,
+                    chance=chance,
+                    settings=settings.admission,
+                    plurals=MEMBER_KINDS,
+                    judge=Registry.installed().problems,
                 )
                 ready.update(admission.checks)
                 group.create_task(admission.run(), name="admission")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,6 +44,10 @@ MOST_CAUSES: Final = 64
 Manifest = Mapping[str, Any]
 
 
+JobJudge = Callable[[Manifest], Iterable[tuple[str, str]]]
+"""Field and reason of everything that is wrong with a Job as it was written."""
+
+
 class BadReview(ValueError):
     """A body that is no AdmissionReview, or not about what its path serves; says why."""
 
@@ -75,6 +79,8 @@ class Rules:
 
     scheduler: str = DEFAULT_SCHEDULER
     plugins: Collection[str] = PLUGINS
+    more: JobJudge | None = None
+    """What a program that runs Jobs has to say about one beside these rules, of plugins for example."""
     groups: tuple[ResourceGroup, ...] = ()
     gates: bool = False
     max_depth: int = MAX_DEPTH
@@ -154,7 +160,10 @@ def judge(request: Request, *, webhook: Webhook, facts: Facts, rules: Rules) -> 
 def _job_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
     new = Job.model_validate(request.new)
     if request.old is None:
-        return validate_job(default_job(new), queue=facts.queue, plugins=rules.plugins)
+        found = validate_job(default_job(new), queue=facts.queue, plugins=rules.plugins)
+        if not found and rules.more is not None:
+            found = [Problem(field, reason) for field, reason in rules.more(request.new or {})]
+        return found
     if _leaves(request):
         return []
     return validate_job_update(Job.model_validate(request.old), new=new)

@@ -14,7 +14,7 @@ from controllers.admission import webhooks
 from controllers.admission.facts import InformedFacts
 from controllers.admission.keyring import Keyring
 from controllers.admission.registration import Registration
-from controllers.admission.reviews import Rules
+from controllers.admission.reviews import JobJudge, Rules
 from controllers.admission.server import WebhookServer
 from controllers.admission.settings import AdmissionSettings
 from machinery.clock import Chance, Clock
@@ -39,7 +39,7 @@ def _installed() -> tuple[str, ...]:
 class Admission:
     """`run` in every replica, `register` in the leader. Neither does anything to objects of users.
 
-    `plurals`: what this program serves unless settings say fewer.
+    `plurals`: what this program serves unless settings say fewer; `judge`: what it has to say about Jobs beside the rules.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Admission:
         chance: Chance,
         settings: AdmissionSettings,
         plurals: Iterable[str],
+        judge: JobJudge | None = None,
         metrics: InformerMetrics | None = None,
     ) -> None:
         self._port = port
@@ -68,7 +69,7 @@ class Admission:
         self._server: WebhookServer | None = None
         if settings.enabled:
             self._keyring = self._ring()
-            self._server = self._made_server(self._keyring)
+            self._server = self._made_server(self._keyring, judge=judge)
 
     @property
     def checks(self) -> Mapping[str, Check]:
@@ -134,12 +135,13 @@ class Admission:
             lives=self._settings.lifetimes,
         )
 
-    def _made_server(self, keyring: Keyring) -> WebhookServer:
+    def _made_server(self, keyring: Keyring, *, judge: JobJudge | None) -> WebhookServer:
         settings = self._settings
         groups = any(each.kind.plural == "podgroups" and each.verb is webhooks.Verb.MUTATE for each in self._webhooks)
         rules = Rules(
             scheduler=settings.scheduler,
             plugins=job_plugins(settings.job_plugins),
+            more=judge,
             groups=settings.resource_groups,
             gates=settings.queue_gates,
             max_depth=settings.max_queue_depth,

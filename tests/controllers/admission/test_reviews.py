@@ -3,6 +3,7 @@ and how, what is filled in."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -415,6 +416,16 @@ def test_job_plugins_that_are_installed_are_known() -> None:
     own = job(plugins={"teleport": []})
     assert "spec.plugins.teleport: unable to find job plugin" in refusal(kinds.JOB, own)
     assert refusal(kinds.JOB, own, rules=Rules(plugins=("svc", "teleport"))) == ""
+
+
+def test_a_program_that_runs_jobs_has_its_own_word_on_those_that_pass_the_rules() -> None:
+    def judge(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return [("spec.plugins.svc", "--speed: no such argument")] if "--speed" in manifest["spec"]["plugins"]["svc"] else []
+
+    rules = Rules(more=judge)
+    assert refusal(kinds.JOB, job(plugins={"svc": ["--speed"]}), rules=rules) == "spec.plugins.svc: --speed: no such argument"
+    assert refusal(kinds.JOB, job(plugins={"svc": []}), rules=rules) == ""
+    assert "No task" in refusal(kinds.JOB, job(tasks=[], plugins={"svc": ["--speed"]}), rules=rules)
 
 
 def test_a_claim_that_a_controller_named_passes_afterwards_and_not_before() -> None:
