@@ -1,7 +1,7 @@
 """As much of the Common Expression Language as admission policies here are written in.
 
-Literals, fields, `has()`, string methods, `in`, comparisons, `!`, `&&`, `||` and `? :`; a field that is not there is an error,
-as it is in an API server. Anything else is refused when it is compiled.
+Literals, lists, fields, keys in brackets, `has()`, string methods, `in`, comparisons, `!`, `&&`, `||` and `? :`; a field that
+is not there is an error, as it is in an API server. Anything else is refused when it is compiled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 Env = Mapping[str, Any]
 Value = Callable[[Env], Any]
 
-_TOKEN = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\d+|[A-Za-z_]\w*|&&|\|\||[=!<>]=|[?:.(),!<>])""")
+_TOKEN = re.compile(r"""\s*(?:'[^']*'|"[^"]*"|\d+|[A-Za-z_]\w*|&&|\|\||[=!<>]=|[?:.(),!<>\[\]])""")
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -115,6 +115,8 @@ class _Parser:
             inner = self.choice()
             self.expect(")")
             return inner
+        if token == "[":
+            return self._list()
         if token == "has":
             self.expect("(")
             path = self._plain()
@@ -130,8 +132,20 @@ class _Parser:
             raise CelError(f"{token or 'the end'!r} is no value in {self._text!r}")
         return lambda env: _field(env, token)
 
+    def _list(self) -> Value:
+        items: list[Value] = []
+        while not self._takes("]"):
+            items.append(self.choice())
+            if self._tokens[0] != "]":
+                self.expect(",")
+        return lambda env: [item(env) for item in items]
+
     def _with_fields(self, value: Value) -> Value:
-        while self._takes("."):
+        while sign := self._takes(".", "["):
+            if sign == "[":
+                value = self._at(value, self.choice())
+                self.expect("]")
+                continue
             name = self._tokens.pop(0)
             if self._takes("("):
                 if name not in _METHODS:
@@ -145,6 +159,10 @@ class _Parser:
     @staticmethod
     def _called(value: Value, given: Value, method: Callable[[str, str], bool]) -> Value:
         return lambda env: method(value(env), given(env))
+
+    @staticmethod
+    def _at(value: Value, key: Value) -> Value:
+        return lambda env: _field(value(env), key(env))
 
     @staticmethod
     def _of(value: Value, name: str) -> Value:

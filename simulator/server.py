@@ -23,6 +23,7 @@ from machinery.port import Preconditions, Propagation
 from simulator import admission, deletion, documents, fields, rules, schemas, structural
 from simulator.collector import Collector
 from simulator.store import Change, Collection, Doc, Stored, seal
+from simulator.webhooks import Webhooks
 
 LARGEST_REQUEST = 3 * 1024 * 1024
 """Bytes of a request body that the API server reads."""
@@ -49,6 +50,8 @@ class ApiServer:
         """Answers SubjectAccessReviews, given their spec."""
         self.user = admission.User()
         """Whose request is being served; see `acting`."""
+        self.webhooks: Webhooks | None = None
+        """Asked about every write of an object, where there are any."""
         self.listeners: list[Callable[[Change], None]] = []
         self.snapshots: dict[tuple[Kind, str | None, int], list[Stored]] = {}
         self._collections: dict[Kind, Collection] = {}
@@ -124,8 +127,11 @@ class ApiServer:
             metadata["generation"] = 1
         if strategy.status and kind != kinds.NODE:  # kubelets register with their status
             doc.pop("status", None)
+        if self.webhooks is not None:
+            doc = self.webhooks.complete(kind, doc)
         self._validate(kind, doc, None)
         self._admit(kind, doc, None)
+        self._judge(kind, doc, None)
         stored = seal(kind, doc, version=self.version if dry_run else self.version + 1, owned=owned)
         if not dry_run:
             self._commit(Change(self.version + 1, None, stored))
@@ -203,6 +209,14 @@ class ApiServer:
             name = doc["metadata"]["name"]
             raise self.failure(422, "Invalid", f'{kind.name} "{name}" is forbidden: {why}')
 
+    def _judge(self, kind: Kind, doc: Doc | None, old: Doc | None) -> None:
+        problems = self.webhooks.problems(kind, doc, old) if self.webhooks is not None else ()
+        if problems:
+            text = "; ".join(map(str, problems))
+            causes = tuple(FieldCause(each.field, each.message) for each in problems)
+            message = f'admission webhook for "{kind.name}" denied the request: {text}'
+            raise self.failure(422, "Invalid", message, causes=causes)
+
     def _invalid(self, kind: Kind, name: str, causes: list[FieldCause]) -> NoReturn:
         text = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
         shown = text if len(causes) == 1 else f"[{text}]"
@@ -239,6 +253,8 @@ class ApiServer:
         self._check_finalizers(old, doc["metadata"])
         self._validate(kind, doc, old.doc)
         self._admit(kind, doc, old.doc, subresource=subresource or "")
+        if subresource is None:
+            self._judge(kind, doc, old.doc)
         if strategy.generation and documents.bumps_generation(old, doc):
             doc["metadata"]["generation"] = old.doc["metadata"].get("generation", 0) + 1
         doc["metadata"]["resourceVersion"] = str(old.version)
@@ -308,6 +324,7 @@ class ApiServer:
         """Delete, or mark for deletion where finalizers, a grace period or the propagation policy ask for it."""
         old = self.read(kind, name, namespace=namespace)
         self._check_preconditions(old, preconditions)
+        self._judge(kind, None, old.doc)
         doc: Doc = orjson.loads(old.raw)
         metadata = doc["metadata"]
         deletion.set_propagation(metadata, propagation)

@@ -18,6 +18,7 @@ import orjson
 
 from apis import keys, kinds
 from apis.kinds import Kind
+from controllers.admission.webhooks import HUB_KINDS, MEMBER_KINDS
 from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.port import PatchType
 from simulator import manifests
@@ -29,6 +30,7 @@ from simulator.nodes import NodePool, NodeSpec
 from simulator.programs import Programs, Surroundings, federation
 from simulator.records import StartRecords
 from simulator.supervisor import RESTART_DELAY, Supervisor
+from simulator.webhooks import Webhooks
 
 HUB = "hub"
 LATENCY = (0.001, 0.005)
@@ -63,7 +65,7 @@ class World:
 
     `clock` defaults to the loop's: virtual on a `VirtualLoop`, the system's otherwise. Names of servers are "hub" and the
     members'; names of actors are "hub", "agent-<member>", "fencer-<member>". `skews`: by how many seconds the wall clock of an
-    actor, or of "server <name>", is ahead.
+    actor, or of "server <name>", is ahead. `admission`: the API servers ask our webhooks, in process.
     """
 
     def __init__(
@@ -78,11 +80,13 @@ class World:
         restart_delay: float = RESTART_DELAY,
         default_duration: float = 5.0,
         skews: Mapping[str, float] | None = None,
+        admission: bool = False,
     ) -> None:
         self.seed = seed
         self.members = dict(members)
         self.clock = clock or self._clock()
         self._skews = dict(skews or {})
+        self._admission = admission
         self.faults = Faults(self._chance("faults"))
         self.records = StartRecords()
         self.changed = asyncio.Event()
@@ -113,6 +117,8 @@ class World:
         server = ApiServer(self._clock(skew=skew) if skew else self.clock, ids=Ids(chance), chance=chance, name=name)
         server.create(kinds.NAMESPACE, {"metadata": {"name": keys.SYSTEM_NAMESPACE}})
         server.listeners.append(lambda change: self.changed.set())
+        if self._admission:
+            server.webhooks = Webhooks.before(server, plurals=HUB_KINDS if name == HUB else MEMBER_KINDS)
         return server
 
     def _pool(self, name: str, default_duration: float) -> NodePool:

@@ -21,6 +21,9 @@ ENV = {"object": {"spec": {"number": 2}}, "groups": ("a", "b"), "name": "member-
         ("object.spec.number >= 3 ? 'many' : object.spec.number > 1 ? 'some' : 'one'", "some"),
         ("true || object.spec.other", True),
         ("false && object.spec.other == 1", False),
+        ("object.spec['number'] in [1, 2]", True),
+        ("'number' in object.spec && object['spec']['number'] == 3", False),
+        ("name in []", False),
         ("name.endsWith(\"east\") != name.contains('west')", True),
     ],
 )
@@ -28,13 +31,15 @@ def test_an_expression_has_its_value(text: str, value: object) -> None:
     assert compiled(text)(ENV) == value
 
 
-@pytest.mark.parametrize("text", ["object.spec.other == 1", "other", "name.size == 1"])
+@pytest.mark.parametrize("text", ["object.spec.other == 1", "other", "name.size == 1", "object['other']"])
 def test_a_field_that_is_not_there_is_an_error(text: str) -> None:
     with pytest.raises(CelError, match="no such key"):
         compiled(text)(ENV)
 
 
-@pytest.mark.parametrize("text", ["", "1 +", "(1", "1 ? 2", "name.matches('x')", "a b", "has(", "#"])
+@pytest.mark.parametrize(
+    "text", ["", "1 +", "(1", "1 ? 2", "name.matches('x')", "a b", "has(", "#", "[1, 2", "[1 2]", "name[1"]
+)
 def test_what_it_cannot_read_is_refused(text: str) -> None:
     with pytest.raises(CelError):
         compiled(text)
