@@ -115,7 +115,7 @@ class JobApplier:
         """All objects beside group and pods are there; what `controlledResources` then says. Raises BadArgument, NameTaken."""
         for child in children.objects(job, manifest, keys=self._keys, registry=self._registry):
             await self._ensure(job, child)
-        if not job.managed and job.rules.made:
+        if job.rules.made:
             await self._name_claims(job, manifest)
         return children.controlled(job, manifest, registry=self._registry)
 

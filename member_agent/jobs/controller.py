@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -123,7 +123,7 @@ class JobController:
         if change.old is None or change.new is None:
             self._wake_where(lambda job: job.namespace == change.key[0] and change.key[1] in job.rules.claims)
 
-    def _wake_where(self, concerns: Any) -> None:
+    def _wake_where(self, concerns: Callable[[JobView], bool]) -> None:
         for job in self._stores.jobs.sorted():
             if job.phase not in ENDS and concerns(job):
                 self._wake((job.namespace, job.name))

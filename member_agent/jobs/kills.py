@@ -14,7 +14,7 @@ import msgspec
 
 from member_agent.jobs import ranges
 from member_agent.jobs.floors import WHOLE, covers, partition_scope, pod_scope
-from member_agent.jobs.happenings import ACTED, Happening
+from member_agent.jobs.happenings import ACTED, Event, Happening
 from member_agent.jobs.lifecycle import JOB, JobEvent, JobPhase
 from member_agent.views import JobCondition, JobMemory, JobState, JobStatus, JobView, Rules
 
@@ -93,6 +93,8 @@ def _remembered(job: JobView, memory: JobMemory, order: Order, *, event: JobEven
         orders = (*(each for each in orders if each != order.command), order.command)[-ORDERS_KEPT:]
     memory = msgspec.structs.replace(memory, orders=orders, suspended=event is JobEvent.SUSPEND)
     happening = order.happening
+    if happening is not None and happening.event is Event.JOB_UPDATED:
+        memory = msgspec.structs.replace(memory, generation=job.generation)  # else the change would act again after the restart
     acted = {happening.note: ACTED} if happening is not None and happening.index < 0 else {}
     if event in (JobEvent.RESTART, JobEvent.RESUME):
         return msgspec.structs.replace(memory, floors={WHOLE: version}, pods={}, done={}, since={})

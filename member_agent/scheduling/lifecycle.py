@@ -25,6 +25,7 @@ class GroupEvent(enum.Enum):
     ADMITTED = "its queue lets it in and its minimum resources are there"
     PLACED = "its minimum has nodes"
     FINISHED = "its minimum has nodes and every pod has ended"
+    LOST = "some of its pods run, others are lost and find no node"
 
 
 _P, _I, _R, _U, _C = GroupPhase
@@ -49,6 +50,11 @@ GROUP: Final = Table(
         (_U, GroupEvent.ADMITTED): _I,
         (_U, GroupEvent.PLACED): _R,
         (_U, GroupEvent.FINISHED): _C,
+        (_P, GroupEvent.LOST): _U,
+        (_I, GroupEvent.LOST): _U,
+        (_R, GroupEvent.LOST): _U,
+        (_U, GroupEvent.LOST): _U,
+        (_C, GroupEvent.LOST): _U,
         (_C, GroupEvent.WAITED): _C,
         (_C, GroupEvent.ADMITTED): _C,
         (_C, GroupEvent.PLACED): _R,
@@ -58,7 +64,7 @@ GROUP: Final = Table(
         _P: "Waits for its queue. Groups that the hub admitted do not wait: they go from here to Running in one write.",
         _I: "Let in: its pods may be made, and wait for nodes together.",
         _R: "At least the minimum has nodes.",
-        _U: "Written by other schedulers for a group that lost pods; left as soon as the group is whole again.",
+        _U: "Some pods run, the others were lost and find no node: a policy on `Unknown` acts. Left when it is whole.",
         _C: "Every pod has ended.",
     },
 )

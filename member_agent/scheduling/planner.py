@@ -21,6 +21,9 @@ from member_agent.views import SCHEDULED, GroupCondition, GroupStatus, GroupView
 from policies.shapes import PodShape
 
 
+NO_ROOM = "NotEnoughResources"
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
     """One pod gets one node."""
@@ -129,11 +132,11 @@ def _allocate(gang: Waiting, *, room: Room) -> list[Binding] | Reason:
     first, rest = parts
     placed = room.place(_needs(first))
     if isinstance(placed, Shortage):
-        return Reason("NotEnoughResources", _story(gang, placed))
+        return Reason(NO_ROOM, _story(gang, placed))
     bindings = _assign(first, placed, room=room)
     for shape, pods in _by_shape(rest):
         bindings += _assign(pods, room.place_some(shape, len(pods)), room=room)
-    return bindings or Reason("NotEnoughResources", _surplus_story(gang, rest, room=room))
+    return bindings or Reason(NO_ROOM, _surplus_story(gang, rest, room=room))
 
 
 def _split(gang: Waiting) -> tuple[list[PodView], list[PodView]] | Reason:
@@ -198,17 +201,20 @@ def _surplus_story(gang: Waiting, rest: Sequence[PodView], *, room: Room) -> str
 # --- status ----------------------------------------------------------------------------------------------------------
 
 
-def event_of(group: GroupView, tally: Tally, *, admitted: bool) -> GroupEvent:
-    """What the pods say about the group."""
+def event_of(group: GroupView, tally: Tally, *, admitted: bool, stuck: bool = False) -> GroupEvent:
+    """What the pods say about the group. `stuck`: pods of it were looked at and found no node."""
     if tally.bound >= group.min_member and tally.pods:
         finished = tally.succeeded + tally.failed == tally.pods
         return GroupEvent.FINISHED if finished else GroupEvent.PLACED
+    if stuck and tally.running:
+        return GroupEvent.LOST
     return GroupEvent.ADMITTED if admitted else GroupEvent.WAITED
 
 
 def status_of(group: GroupView, tally: Tally, *, admitted: bool, reason: Reason | None, now: str) -> GroupStatus:
     """The status a group should have; equal to the present one when nothing is to be written."""
-    event = event_of(group, tally, admitted=admitted)
+    stuck = reason is not None and reason.code == NO_ROOM
+    event = event_of(group, tally, admitted=admitted, stuck=stuck)
     story = f"PodGroup {group.namespace}/{group.name}, {tally.bound} of {group.min_member} bound"
     phase = GROUP.step(GroupPhase(group.phase), event, story=story)
     wanted: GroupCondition | None = None

@@ -139,6 +139,13 @@ class JobDocument(Wire, frozen=True):
     status: JobStatus | None = None
 
 
+class JobSkeleton(Wire, frozen=True):
+    """What is read of a Job whose spec cannot be: enough to say so in its status."""
+
+    metadata: Meta
+    status: JobStatus | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """One rule of a Job or a task: what to do, at which events or at which exit code, and after how many seconds."""
@@ -225,6 +232,8 @@ class JobView:
     placed: tuple[tuple[str, str], ...] = ()
     owner_uid: str = ""
     """UID of the controlling owner."""
+    ordered: str = ""
+    """What the agent ordered from a Volcano that runs this Job, as it is written."""
 
     @property
     def phase(self) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from apis import keys
 from apis.runs import UnreadableRun, decode_record
 from machinery.port import Document
-from member_agent.views.jobs import JobDocument, JobStatus, JobView, PlacedDocument, Rules, fields_of_place, rules_of
+from member_agent.views.jobs import JobDocument, JobSkeleton, JobStatus, JobView, PlacedDocument, Rules, fields_of_place, rules_of
 from member_agent.views.meta import number
 from member_agent.views.pods import ENDED, PodDocument, PodEnd, PodView
 from policies.shapes import PodTemplate, Pool, UnreadableShape, read_gang, read_shape
@@ -25,20 +25,27 @@ class Projector:
         self.pool = Pool()
         self._rules: dict[Rules, Rules] = {}
         self._job = msgspec.json.Decoder(JobDocument).decode
+        self._skeleton = msgspec.json.Decoder(JobSkeleton).decode
         self._placed = msgspec.json.Decoder(PlacedDocument).decode
         self._pod = msgspec.json.Decoder(PodDocument).decode
         self._template = msgspec.json.Decoder(PodTemplate).decode
 
     def job(self, document: Document) -> JobView:
         """A Job as the agent keeps it."""
-        job = self._job(document)
+        unreadable = ""
+        try:
+            job = self._job(document)
+        except msgspec.ValidationError as error:
+            skeleton = self._skeleton(document)
+            job, unreadable = JobDocument(skeleton.metadata, status=skeleton.status), f"spec: {error}"
         meta, spec = job.metadata, job.spec
-        gang, rules, unreadable = None, Rules(), ""
+        gang, rules = None, Rules()
         try:
             rules = self._shared(rules_of(spec, meta))
-            gang = read_gang(spec.tasks or [], minimum=spec.min_available or None, pool=self.pool)
+            if not unreadable:
+                gang = read_gang(spec.tasks or [], minimum=spec.min_available or None, pool=self.pool)
         except UnreadableShape as error:
-            unreadable = str(error)
+            unreadable = unreadable or str(error)
         record = None
         if meta.annotation(keys.RUN):
             try:
@@ -69,8 +76,9 @@ class Projector:
             unreadable=unreadable,
             rules=rules,
             order=meta.annotation(keys.COMMAND),
+            ordered=meta.annotation(keys.UPSTREAM),
             status=job.status or JobStatus(),
-            placed=fields_of_place(self._placed(document).spec),
+            placed=() if unreadable else fields_of_place(self._placed(document).spec),
             owner_uid=meta.controller,
         )
 

@@ -465,3 +465,33 @@ def test_what_no_webhook_has_seen_fails_with_the_field() -> None:
         assert stage.pods("train") == []
 
     play(story, register=False)
+
+
+@pytest.mark.parametrize(("action", "end"), [("RestartJob", "Pending"), ("AbortJob", "Aborted")])
+def test_a_gang_that_loses_a_member_and_finds_no_room_for_it_is_unknown(action: str, end: str) -> None:
+    async def story(stage: Stage) -> None:
+        await submit(stage, with_policies(job("train", replicas=2, cpu="3", command="sleep 600"), on("Unknown", action)))
+        await stage.until(lambda: len(stage.running("train")) == 2)
+        client = stage.world.client(EAST)
+        for name in ("node-0", "node-1"):
+            taint = {"spec": {"taints": [{"key": "full", "effect": "NoSchedule"}]}}
+            await client.patch(kinds.NODE, name, taint, type=PatchType.MERGE)
+        watched = Watched(stage, "train")
+        await client.delete(kinds.POD, "train-work-1", namespace="default")
+        await stage.until(lambda: stage.phase("train") == end and len(watched.phases) > 2)
+        assert watched.phases[-2] == {"RestartJob": "Restarting", "AbortJob": "Aborting"}[action]
+        assert status(stage, "train").get("retryCount", 0) == 0
+
+    play(story, register=False, nodes=2, cpu="4")
+
+
+def test_a_job_that_cannot_even_be_read_is_failed_by_name_of_the_field() -> None:
+    async def story(stage: Stage) -> None:
+        manifest = job("train")
+        manifest["spec"]["tasks"][0]["template"]["spec"]["affinity"] = "here"
+        await submit(stage, manifest)
+        await stage.until(lambda: stage.phase("train") == "Failed")
+        assert "spec" in status(stage, "train")["state"]["message"]
+        assert status(stage, "train")["state"]["reason"] == "Invalid"
+
+    play(story, register=False)
