@@ -34,6 +34,7 @@ ONE_CLAIM: Final = "either VolumeClaim or VolumeClaimName must be specified, and
 MADE_CLAIM: Final = "volume-pvc-"
 """Prefix of a claim's name in `status.controlledResources`."""
 TOPOLOGY_POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
+ITERATIONS: Final = ("any", "all")
 _UNPINNED: Final = ("", "none")
 
 
@@ -285,6 +286,9 @@ def _dependency_problems(tasks: Sequence[Task], *, names: Sequence[str], field: 
     waits: dict[str, list[str]] = {}
     for index, (task, name) in enumerate(zip(tasks, names, strict=True)):
         needed = (task.depends_on.name if task.depends_on else None) or []
+        found += among(
+            ITERATIONS, task.depends_on.iteration if task.depends_on else None, field=f"{field}[{index}].dependsOn.iteration"
+        )
         found += [
             Problem(f"{field}[{index}].dependsOn", f"{each!r} is not a task of the job") for each in needed if each not in names
         ]

@@ -6,10 +6,10 @@ Pods of other schedulers are nobody's business here: every function passes them 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Final
 
+from controllers.admission.documents import Manifest, listing, mapping, notes_of
 from controllers.admission.problems import Problem
 from controllers.admission.resource_groups import ResourceGroup, fill, group_of
 
@@ -20,14 +20,12 @@ GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
 _PERCENT: Final = re.compile(r"([0-9]{1,9})%")
 _WHOLE: Final = re.compile(r"[0-9]{1,9}")
 
-Manifest = Mapping[str, Any]
-
 
 def validate_pod(pod: Manifest, *, scheduler: str) -> list[Problem]:
     """Everything that keeps a new pod of ours from being taken."""
     if _spec(pod).get("schedulerName") != scheduler:
         return []
-    notes = _notes(pod)
+    notes = notes_of(pod)
     found = [problem for key in (MIN_AVAILABLE, MAX_UNAVAILABLE) if key in notes for problem in _budget(notes[key], key=key)]
     if MIN_AVAILABLE in notes and MAX_UNAVAILABLE in notes:
         text = f"not allow configure multiple annotations {MIN_AVAILABLE} and {MAX_UNAVAILABLE} at the same time"
@@ -46,8 +44,8 @@ def default_pod(
     group = group_of(pod, groups=groups, namespace=namespace)
     if group is not None:
         filled["spec"] = fill(_spec(filled), group=group)
-    wants = gates and _notes(pod).get(GATE) == "true" and _spec(filled).get("schedulerName") == scheduler
-    present = [each for each in _spec(filled).get("schedulingGates") or [] if isinstance(each, dict)]
+    wants = gates and notes_of(pod).get(GATE) == "true" and _spec(filled).get("schedulerName") == scheduler
+    present = [each for each in listing(_spec(filled).get("schedulingGates")) if isinstance(each, dict)]
     if wants and all(each.get("name") != GATE for each in present):
         filled["spec"] = {**_spec(filled), "schedulingGates": [*present, {"name": GATE}]}
     return filled
@@ -66,11 +64,4 @@ def _budget(text: str, *, key: str) -> list[Problem]:
 
 
 def _spec(pod: Manifest) -> dict[str, Any]:
-    spec = pod.get("spec")
-    return dict(spec) if isinstance(spec, Mapping) else {}
-
-
-def _notes(pod: Manifest) -> Mapping[str, str]:
-    meta = pod.get("metadata")
-    notes = meta.get("annotations") if isinstance(meta, Mapping) else None
-    return {str(key): str(value) for key, value in notes.items()} if isinstance(notes, Mapping) else {}
+    return dict(mapping(pod.get("spec")))

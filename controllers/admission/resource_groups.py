@@ -13,6 +13,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from controllers.admission import documents
+
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
 UNSET_SCHEDULER: Final = "default-scheduler"
 """What an API server writes into a pod that names no scheduler."""
@@ -68,8 +70,7 @@ class ResourceGroup(_Settings):
 
 def group_of(pod: Mapping[str, Any], *, groups: Sequence[ResourceGroup], namespace: str = "") -> ResourceGroup | None:
     """The first group that a pod belongs to."""
-    meta = pod.get("metadata") or {}
-    where, notes = meta.get("namespace") or namespace, meta.get("annotations") or {}
+    where, notes = documents.namespace(pod) or namespace, documents.notes_of(pod)
     for group in groups:
         if where in group.namespaces or any(notes.get(key) == value for key, value in group.annotations):
             return group
@@ -80,10 +81,10 @@ def fill(spec: Mapping[str, Any], *, group: ResourceGroup) -> dict[str, Any]:
     """The spec of a pod of this group."""
     filled = dict(spec)
     if group.labels:
-        filled["nodeSelector"] = {**group.labels, **(spec.get("nodeSelector") or {})}
+        filled["nodeSelector"] = {**group.labels, **documents.mapping(spec.get("nodeSelector"))}
     if group.affinity and not spec.get("affinity"):
         filled["affinity"] = dict(group.affinity)
-    given = list(spec.get("tolerations") or [])
+    given = documents.listing(spec.get("tolerations"))
     missing = [dict(each) for each in group.tolerations if each not in given]
     if missing:
         filled["tolerations"] = [*given, *missing]

@@ -16,9 +16,10 @@ from apis.flow import JobFlow
 from apis.keys import DEFAULT_SCHEDULER
 from apis.meta import Resource
 from apis.scheduling import PodGroup, Queue
-from controllers.admission import patches, pods
+from controllers.admission import documents, patches, pods
 from controllers.admission.crons import validate_cron_job
 from controllers.admission.defaults import default_job
+from controllers.admission.documents import Manifest
 from controllers.admission.facts import Facts
 from controllers.admission.flows import validate_flow
 from controllers.admission.hypernodes import validate_hyper_node
@@ -40,8 +41,6 @@ REVIEW: Final = ("admission.k8s.io/v1", "AdmissionReview")
 LONGEST_MESSAGE: Final = 8192
 """Characters of a refusal's text; all problems are in its causes."""
 MOST_CAUSES: Final = 64
-
-Manifest = Mapping[str, Any]
 
 
 JobJudge = Callable[[Manifest], Iterable[tuple[str, str]]]
@@ -238,7 +237,7 @@ def _completed(model: type[Any], request: Request, complete: Callable[[Any], Res
 
 def _leaves(request: Request) -> bool:
     """The object is being deleted: what is still written to it only lets it go."""
-    return bool(((request.new or {}).get("metadata") or {}).get("deletionTimestamp"))
+    return bool(documents.mapping((request.new or {}).get("metadata")).get("deletionTimestamp"))
 
 
 def _same_spec(request: Request) -> bool:
@@ -246,8 +245,7 @@ def _same_spec(request: Request) -> bool:
 
 
 def _same_notes(request: Request) -> bool:
-    new, old = ((each or {}).get("metadata") or {} for each in (request.new, request.old))
-    return new.get("annotations") == old.get("annotations")
+    return documents.notes_of(request.new) == documents.notes_of(request.old)
 
 
 _Judge = Callable[[Request, Facts, Rules], list[Problem]]
