@@ -34,6 +34,8 @@ _DROPPED: Final = {
 }
 _COMPLETED: Final = {"required", "x-kubernetes-validations"}
 
+NAME: Final = ".metadata.name"
+
 Schema = dict[str, Any]
 
 
