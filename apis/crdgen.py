@@ -34,8 +34,6 @@ _DROPPED: Final = {
 }
 _COMPLETED: Final = {"required", "x-kubernetes-validations"}
 
-NAME: Final = ".metadata.name"
-
 Schema = dict[str, Any]
 
 
@@ -81,7 +79,7 @@ def schema(served: Served) -> Schema:
 
 
 def _metadata(served: Served) -> Schema:
-    """The API server knows metadata itself; only a field that a rule names as its path has to be declared (it may be `name`)."""
+    """The API server knows metadata itself; only a field that a rule names as its path has to be declared (`name`)."""
     named = [rule.path.removeprefix(".metadata.") for rule in served.rules if rule.path.startswith(".metadata.")]
     return {"type": "object", **({"properties": {name: {"type": "string"} for name in named}} if named else {})}
 
