@@ -110,6 +110,19 @@ class Place:
         query = f"?container={container}" if container else ""
         return (await self.api.raw("GET", f"/api/v1/namespaces/{self.namespace}/pods/{pod}/log{query}")).decode()
 
+    async def told(self, name: str, *, reason: str, says: str = "", timeout: float = 20) -> None:
+        """An event about an object, with these words in it; events may be written a little after what they tell."""
+        seen: list[str] = []
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    seen = await self.events(name, reason=reason)
+                    if any(says in text for text in seen):
+                        return
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            raise AssertionError(f"event {reason} of {name} saying {says!r} within {timeout:.0f} s; seen: {seen}") from None
+
     async def events(self, name: str, *, reason: str) -> list[str]:
         """Messages of the events about an object."""
         page = await self.port.list(kinds.EVENT, namespace=self.namespace, fields=f"involvedObject.name={name},reason={reason}")
@@ -128,6 +141,11 @@ async def place(cluster: RunningCluster, port: KubePort, *, namespace: str) -> A
     """A namespace of a cluster to tell stories in."""
     async with cluster.api(connections=20) as api:
         yield Place(port, api, namespace)
+
+
+def reason(job: Doc) -> str:
+    """`status.state.reason`, "" when there is none."""
+    return str(((job.get("status") or {}).get("state") or {}).get("reason", ""))
 
 
 def phases(job: Doc) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from apis import keys, kinds, naming
 from e2e.apply import phase, wait_ready
 from e2e.controlplane.fleet import Federation
-from e2e.jobs import Place, counted, ended, in_phase, phases, place, tell, uids
+from e2e.jobs import Place, counted, ended, in_phase, phases, place, reason, tell, uids
 from machinery.kube import KubePort
 
 pytestmark = [pytest.mark.issue(4), pytest.mark.usefixtures("real_nodes", "running")]
@@ -53,7 +53,7 @@ async def ends(east: Place, name: str, *, by: str, action: str, phase: str, code
     )
     if code is not None:
         assert code in [each for pod in pods.values() for each in ended(pod).values()]
-    assert any(action in message for message in await east.events(name, reason="ExecuteAction"))
+    await east.told(name, reason="ExecuteAction", says=action)
 
 
 async def restarts_the_whole_job_until_its_runs_are_used_up(east: Place) -> None:
@@ -124,7 +124,7 @@ async def a_pod_that_waits_too_long_aborts(east: Place) -> None:
     await east.apply(name)
     job = await east.reach(name, "Aborted")
     assert "Running" not in phases(job)
-    assert any("AbortJob" in message for message in await east.events(name, reason="ExecuteAction"))
+    await east.told(name, reason="ExecuteAction", says="AbortJob")
 
 
 async def a_timeout_is_waited_for(east: Place) -> None:
@@ -283,7 +283,7 @@ async def a_job_follows_its_replicas(east: Place) -> None:
 async def suspends_and_resumes(east: Place, name: str, *, on: dict[str, object], off: dict[str, object]) -> None:
     """Submitted suspended, let go, suspended again."""
     await east.apply(name)
-    job = await east.until(lambda doc: doc["status"]["state"].get("reason") == "Suspended", name)
+    job = await east.until(lambda doc: reason(doc) == "Suspended", name)
     assert "Running" not in phases(job)
     assert await east.pods(name) == {}
     await east.change(name, off)
@@ -308,7 +308,7 @@ async def obeys_orders(east: Place) -> None:
     await east.apply("command-complete")
     await east.reach("commanded", "Completed")
     assert await east.all(kinds.COMMAND) == [], "an order is carried out once"
-    assert await east.events("commanded", reason="CommandIssued")
+    await east.told("commanded", reason="CommandIssued")
     await east.delete("commanded")
     await east.gone("commanded")
     await east.apply("commanded")

@@ -279,7 +279,7 @@ async def a_claim_of_somebody_else_is_waited_for_and_kept(west: Place, folder: P
     await west.apply_only(name, kind=kinds.JOB)
     job = await west.until(lambda doc: "shared-data" in str(doc.get("status", {}).get("state")), name)
     assert phase(job) == "Pending"
-    assert await west.events(name, reason="PVCError")
+    await west.told(name, reason="PVCError", says="shared-data")
     assert await west.pods(name) == {}
     await west.apply(name)
     await completed(west, name)
