@@ -82,6 +82,10 @@ class Admission:
         """The port served on; 0 when switched off."""
         return self._server.port if self._server is not None else 0
 
+    async def wait_started(self) -> None:
+        """Return once reviews are answered; never where it is switched off."""
+        await (self._server.wait_started() if self._server is not None else asyncio.Event().wait())
+
     async def run(self) -> None:
         """Serve until cancelled, from when there are certificates and Queues have been read."""
         if self._keyring is None or self._server is None:

@@ -317,6 +317,29 @@ async def test_a_program_serves_registers_and_rotates_while_requests_go_on() -> 
             await running
 
 
+async def test_two_replicas_that_start_at_once_are_both_trusted_by_what_the_leader_registers() -> None:
+    server = ApiServer(SystemClock(), ids=Ids(Chance(1)), chance=Chance(1))
+    server.create(kinds.NAMESPACE, {"metadata": {"name": keys.SYSTEM_NAMESPACE}})
+    server.create(kinds.QUEUE, {**thing(kinds.QUEUE, "default"), "spec": {}})
+    settings = AdmissionSettings(url="https://127.0.0.1:9443", host="127.0.0.1", port=0)
+    replicas = [
+        Admission(MemoryPort(server), clock=SystemClock(), chance=Chance(seed), settings=settings, plurals=MEMBER_KINDS)
+        for seed in (2, 3)
+    ]
+    name = "volcano-admission-service-jobs-mutate"
+    async with asyncio.timeout(20), replicas[0].registered():
+        running = [asyncio.create_task(replica.run()) for replica in replicas]
+        await until(server, lambda: server.collection(kinds.MUTATING_WEBHOOKS).get("", name) is not None)
+        (hook,) = server.read(kinds.MUTATING_WEBHOOKS, name).doc["webhooks"]
+        bundle = base64.b64decode(hook["clientConfig"]["caBundle"])
+        for replica in replicas:
+            await replica.wait_started()
+            assert (await Client(replica.port, bundle).ask(kinds.JOB, "mutate", job()))["patchType"] == "JSONPatch"
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
 async def test_a_program_that_is_switched_off_serves_nothing_and_removes_what_it_registered() -> None:
     server = ApiServer(SystemClock(), ids=Ids(Chance(1)), chance=Chance(1))
     label = {"app.kubernetes.io/part-of": "volcano-federation"}
