@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from apis import keys, kinds, naming
-from member_agent.jobs import groups
 from member_agent.jobs.claims import Claim, claim_child, claims_of, mount_claims
 from member_agent.jobs.facts import Hosts, JobFacts, Manifest, TaskFacts, facts_of, hosts_of, owner
 from member_agent.jobs.orders import PodOrder
@@ -196,16 +195,3 @@ def controlled(job: JobView, manifest: Mapping[str, Any], *, registry: Registry 
 
 def _claims(job: JobView, manifest: Mapping[str, Any]) -> tuple[Claim, ...]:
     return tuple(claims_of(job.name, manifest, uid=job.uid))
-
-
-# --- the group, by the names that the applier knows it under -----------------------------------------------------------
-
-
-def pod_group_spec(job: JobView, manifest: Mapping[str, Any]) -> Manifest:
-    """`spec` of the PodGroup where no PriorityClass is known."""
-    return groups.pod_group_spec(job, manifest, priorities={})
-
-
-def pod_group(job: JobView, manifest: Mapping[str, Any]) -> Manifest:
-    """The PodGroup where no PriorityClass is known."""
-    return groups.pod_group(job, manifest, priorities={}, version=job.status.version)

@@ -222,6 +222,9 @@ class JobController:
             failed = error
             self._note(job, error, decided)
         if decided.delete:
+            roster = self._pods.of(job.uid)
+            for pod in decided.delete:
+                roster.send_away(pod)
             await self._applier.delete_pods(decided.delete)
         return status, failed
 

@@ -18,6 +18,7 @@ from member_agent.jobs.roster import Roster
 from member_agent.views import GroupView, JobView, PodView, Policy
 
 UNKNOWN_GROUP = "Unknown"
+RESUME = "ResumeJob"
 
 
 class Event(enum.StrEnum):
@@ -174,6 +175,8 @@ def judge(
         if chosen is None or _above_minimum(happening, spare):
             continue
         policy, of_task = chosen
+        if policy.action == RESUME:
+            continue  # there is nothing to resume in a Job that runs, and others are not to wait behind it
         noted = before.get(happening.note, "")
         if noted == ACTED:
             since[happening.note] = ACTED

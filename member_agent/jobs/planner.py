@@ -15,7 +15,7 @@ import msgspec
 
 from machinery.events import Severity
 from member_agent.checks import impossible
-from member_agent.jobs import asking, groups
+from member_agent.jobs import asking, groups, ranges
 from member_agent.jobs.asking import Told
 from member_agent.jobs.claims import made_name
 from member_agent.jobs.counting import count, verdict
@@ -278,9 +278,15 @@ def _synced(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Plan:
     )
     written = None if status == snapshot.job.status else status
     urgency = _urgency(snapshot.job, status)
-    if after in ENDS or (armed and effects.create):
+    if after in ENDS or (armed and effects.create) or _forgotten_first(scene):
         return Plan(decisive=True, status=written, urgency=Urgency.END, told=told)
     return replace(effects, status=written, urgency=Urgency.END if armed else urgency, told=told)
+
+
+def _forgotten_first(scene: _Scene) -> bool:
+    """Pods that are scaled away are forgotten before they go, or they would be missed as evicted once there are more again."""
+    made = scene.job.status.memory.pods
+    return any(pod.index in ranges.read(made.get(each.task, "")) for each in scene.places for pod in each.surplus)
 
 
 def _counted(scene: _Scene, status: JobStatus) -> JobStatus:

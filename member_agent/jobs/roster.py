@@ -38,7 +38,8 @@ class Roster:
         self.succeeded: dict[str, set[int]] = {}
         """Indices of a task whose pods are there and have succeeded."""
         self.lost: dict[Slot, PodView] = {}
-        """Pods that went and have not come back, as they were last seen."""
+        """Pods that went without being sent away and have not come back, as they were last seen."""
+        self._sent_away: set[str] = set()
         self._low: dict[str, int] = {}
         self._high: dict[str, int] = {}
         for pod in pods:
@@ -60,7 +61,15 @@ class Roster:
             return
         del self.pods[pod.name]
         self._count(present, -1)
-        self.lost[pod.task, pod.index] = pod
+        if pod.uid in self._sent_away:
+            self._sent_away.discard(pod.uid)
+        else:
+            self.lost[pod.task, pod.index] = pod
+
+    def send_away(self, pod: PodView) -> None:
+        """The pod is being deleted because its Job does not want it: it will not be missed."""
+        if pod.name in self.pods:
+            self._sent_away.add(pod.uid)
 
     def count(self, task: str, phase: str) -> int:
         """Pods of the task in the phase."""

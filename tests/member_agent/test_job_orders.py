@@ -383,6 +383,18 @@ def test_a_job_is_scaled_up_down_and_to_nothing() -> None:
     play(story, register=False)
 
 
+def test_a_pod_that_was_scaled_away_is_no_eviction_when_it_comes_back() -> None:
+    async def story(stage: Stage) -> None:
+        manifest = job("train", replicas=3, command="sleep 600", minimum=1)
+        await submit(stage, with_policies(manifest, on("PodEvicted", "AbortJob")))
+        for replicas in (1, 3, 2, 3):
+            await scale(stage, "train", replicas)
+            await stage.until(lambda: len(stage.running("train")) == replicas == len(stage.pods("train")))  # noqa: B023
+        assert stage.phase("train") == "Running"
+
+    play(story, register=False)
+
+
 def test_scaling_down_takes_the_pods_first_that_wait() -> None:
     async def story(stage: Stage) -> None:
         await submit(stage, job("train", replicas=3, cpu="3", command="sleep 600", minimum=1))
