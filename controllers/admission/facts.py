@@ -10,7 +10,7 @@ from typing import Protocol
 import orjson
 
 from apis import kinds
-from apis.keys import ROOT_QUEUE
+from apis.keys import DEFAULT_QUEUE, ROOT_QUEUE
 from apis.scheduling import OPEN, Queue
 from controllers.admission.jobs import QueueFacts
 from controllers.admission.podgroups import NAMESPACE_QUEUE
@@ -27,10 +27,10 @@ class Facts:
     namespace_queues: Mapping[str, str]
 
     def queue(self, name: str) -> QueueFacts | None:
-        """What Job admission asks of a Queue; the tree's root is there before anybody has written it down."""
+        """What Job admission asks of a Queue. Our own programs make the first two: those are there before they are written."""
         found = self.queues.get(name)
         if found is None:
-            return QueueFacts(leaf=False) if name == ROOT_QUEUE else None
+            return {DEFAULT_QUEUE: QueueFacts(), ROOT_QUEUE: QueueFacts(leaf=False)}.get(name)
         return QueueFacts(state=self._state(found), leaf=is_leaf(name, queues=self.queues))
 
     def _state(self, queue: Queue) -> str:

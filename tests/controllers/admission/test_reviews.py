@@ -412,6 +412,13 @@ def test_a_queue_below_a_closed_one_takes_nothing() -> None:
     assert "queue `below` is `Closing`" in refusal(kinds.JOB, job(queue="below"), known=known)
 
 
+def test_the_first_queues_are_there_before_our_programs_have_written_them() -> None:
+    nothing = Facts({}, {})
+    assert refusal(kinds.JOB, job(), known=nothing) == ""
+    assert "root queue" in refusal(kinds.JOB, job(queue="root"), known=nothing)
+    assert "does not exist" in refusal(kinds.JOB, job(queue="q"), known=nothing)
+
+
 def test_job_plugins_that_are_installed_are_known() -> None:
     own = job(plugins={"teleport": []})
     assert "spec.plugins.teleport: unable to find job plugin" in refusal(kinds.JOB, own)
