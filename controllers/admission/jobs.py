@@ -90,7 +90,8 @@ def validate_job_update(old: Job, *, new: Job) -> list[Problem]:
 
     What stays as it was is not judged: an old Job that a newer rule would refuse can still be annotated, stopped and deleted.
     """
-    found = annotation_problems(new) if new.metadata.annotations != old.metadata.annotations else []
+    before = annotation_problems(old)
+    found = [problem for problem in annotation_problems(new) if problem not in before]
     if new.spec == old.spec:
         return found
     was, wanted = old.spec, new.spec

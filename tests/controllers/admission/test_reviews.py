@@ -347,6 +347,8 @@ def test_an_annotation_that_makes_no_sense_is_refused_on_update_too_but_not_for_
     bad = job(annotations={keys.SUSPEND: "maybe"})
     assert "is not one of true, false" in refusal(kinds.JOB, bad, old=job(), known=TREE)
     assert refusal(kinds.JOB, bad, old=deepcopy(bad), known=TREE) == ""
+    noted = job(annotations={keys.SUSPEND: "maybe", keys.LAST_EPOCH: "3"})
+    assert refusal(kinds.JOB, noted, old=bad, known=TREE) == ""
 
 
 def test_a_bad_job_that_is_there_already_can_still_be_let_go() -> None:
