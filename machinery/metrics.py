@@ -61,6 +61,20 @@ class Metrics:
             f"{PREFIX}_informer_unreadable_objects", "Objects that could not be read.", ["server", "kind"], registry=registry
         )
         self._leading = Gauge(f"{PREFIX}_leading", "1 while this process leads, else 0.", ["lease"], registry=registry)
+        self._counters: dict[str, Counter] = {}
+        self._latencies: dict[str, Histogram] = {}
+
+    def count(self, name: str, documentation: str, **labels: str) -> None:
+        """One more of something that a role counts, under the name that the field knows it by."""
+        if name not in self._counters:
+            self._counters[name] = Counter(name, documentation, sorted(labels), registry=self.registry)
+        self._counters[name].labels(**labels).inc()
+
+    def took(self, name: str, documentation: str, *, value: float, buckets: tuple[float, ...]) -> None:
+        """One more duration of something that a role measures, in the unit that its name says."""
+        if name not in self._latencies:
+            self._latencies[name] = Histogram(name, documentation, registry=self.registry, buckets=buckets)
+        self._latencies[name].observe(value)
 
     def queue(self, name: str) -> _Queue:
         """For `WorkQueue(metrics=…)`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,8 +16,9 @@ from machinery import errors
 from machinery.clock import Clock, stamp
 from machinery.events import About, EventRecorder, Severity
 from machinery.informer import Change, Key
+from machinery.metrics import Metrics
 from machinery.port import Port
-from machinery.runner import WorkMetrics, run_workers
+from machinery.runner import run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.jobs.applier import JobApplier, NameTaken, group_name
 from member_agent.jobs.asking import Told
@@ -32,6 +34,11 @@ from member_agent.views import GroupView, JobStatus, JobView, Named, PodView, Qu
 from policies.members import CommandView
 
 __all__ = ["JobController", "Stores"]
+
+COUNTED = (JobPhase.COMPLETED, JobPhase.FAILED)
+"""Ends that are counted for Prometheus, by queue; not by Job, as upstream does, because series must stay few."""
+LATENCY = "volcano_controller_job_to_pod_creation_latency_milliseconds"
+MILLISECONDS = (5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 10_000.0, 60_000.0)
 
 
 class JobController:
@@ -64,6 +71,7 @@ class JobController:
         self._judged: dict[str, tuple[int, tuple[str, str] | None]] = {}
         self._obstacles: dict[str, Obstacle] = {}
         self._names: dict[str, Key] = {}
+        self._metrics: Metrics | None = None
         stores.jobs.subscribe(self._job_changed)
         stores.groups.subscribe(self._group_changed)
         stores.pods.subscribe(self._pod_changed)
@@ -72,8 +80,9 @@ class JobController:
         stores.claims.subscribe(self._claim_changed)
         stores.commands.subscribe(self._command_changed)
 
-    async def run(self, metrics: WorkMetrics | None = None) -> None:
+    async def run(self, metrics: Metrics | None = None) -> None:
         """Until cancelled."""
+        self._metrics = metrics
         await self._stores.wait_synced()
         await run_workers(self._queue, self._reconcile, workers=self._settings.workers, name="jobs", metrics=metrics)
 
@@ -263,6 +272,9 @@ class JobController:
         if failed:
             raise failed[0]
         self._applier.drop(job)
+        if self._metrics is not None and not job.status.memory.pods and job.created:
+            age = self._clock.now() - datetime.datetime.fromisoformat(job.created)
+            self._metrics.took(LATENCY, "From a Job to its pods.", value=age.total_seconds() * 1000, buckets=MILLISECONDS)
 
     def _expect(self, job: JobView, names: Iterable[str]) -> None:
         until = self._clock.boot() + self._settings.expect
@@ -343,6 +355,9 @@ class JobController:
     def _tell_reason(self, job: JobView, status: JobStatus) -> None:
         """A new reason for waiting or for a bad end is told once; good ends and orders speak for themselves."""
         state, before = status.state, job.status.state
+        if self._metrics is not None and state.phase != before.phase and state.phase in COUNTED:
+            name = f"volcano_job_{state.phase.lower()}_phase_count"
+            self._metrics.count(name, f"Jobs that came to phase {state.phase}.", queue_name=job.queue)
         if not state.reason or (state.phase, state.reason) == (before.phase, before.reason):
             return
         if state.phase in (JobPhase.PENDING, JobPhase.FAILED, JobPhase.RUNNING):

@@ -422,6 +422,8 @@ def _urgency(before: JobView, status: JobStatus) -> Urgency:
         return Urgency.END
     if not before.phase and not before.managed:
         return Urgency.END
+    if before.phase and status.memory.generation != before.status.memory.generation:
+        return Urgency.END  # what follows from the change was done in this look, and is not to be done again
     if phase == JobPhase.PENDING and before.phase in ("", JobPhase.PENDING):
         return Urgency.PENDING if not before.phase or status.state != before.status.state else Urgency.COUNTERS
     if phase != before.phase:
@@ -460,7 +462,8 @@ def _alive(scene: _Scene) -> Plan:
     return Plan(
         ensure=ensure,
         create_group=group is None and (snapshot.queue is not None or job.record is not None),
-        update_group=fits and group is not None and groups.differs(job, group),
+        # A changed spec may change what the minimum asks for without changing the minimum.
+        update_group=fits and group is not None and (changed or groups.differs(job, group)),
         create=tuple(_missing(scene))
         if fits and group is not None and snapshot.may_start and may_make_pods(job, group)
         else (),

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from apis import keys, kinds
+from machinery.clock import Chance, Ids
+from machinery.events import EventRecorder
+from machinery.informer import Informers
+from machinery.metrics import Metrics
 from machinery.port import PatchType
+from member_agent import views
+from member_agent.app import run_agent
+from member_agent.jobs.controller import JobController, Stores
+from member_agent.settings import AgentSettings, JobSettings
+from policies.members import project_command
+from simulator.loop import SimClock, run_virtual
+from simulator.nodes import uniform
+from simulator.programs import Programs, Surroundings
+from simulator.world import Member, World
 from tests.member_agent.world import EAST, Doc, Stage, job, play, typed
 
 
@@ -507,3 +522,53 @@ def test_a_job_that_cannot_even_be_read_is_failed_by_name_of_the_field() -> None
         assert status(stage, "train")["state"]["reason"] == "Invalid"
 
     play(story, register=False)
+
+
+def test_ends_are_counted_by_queue_and_pods_are_timed() -> None:
+    async def story(stage: Stage) -> None:
+        registry = CollectorRegistry()
+        metrics = Metrics(registry)
+        client = stage.world.client(EAST)
+        informers = Informers(client, stage.world.clock, Chance(1))
+        projector = views.Projector()
+        stores = Stores(
+            jobs=informers.add(kinds.JOB, projector.job),
+            groups=informers.add(kinds.POD_GROUP, views.project_group),
+            pods=informers.add(kinds.POD, projector.pod),
+            queues=informers.add(kinds.QUEUE, views.project_queue),
+            works=informers.add(kinds.WORK, views.project_work),
+            priorities=informers.add(kinds.PRIORITY_CLASS, views.project_priority),
+            claims=informers.add(kinds.CLAIM, views.project_named),
+            commands=informers.add(kinds.COMMAND, project_command),
+        )
+        recorder = EventRecorder(client, component="test", instance="test", clock=stage.world.clock, chance=Chance(2))
+        controller = JobController(port=client, stores=stores, events=recorder, clock=stage.world.clock, settings=JobSettings())
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(informers.run()), group.create_task(controller.run(metrics))]
+            await submit(stage, job("good", command="sleep 5"))
+            await submit(stage, job("bad", command=FAILING))
+            await stage.until(lambda: (stage.phase("good"), stage.phase("bad")) == ("Completed", "Failed"))
+            for task in tasks:
+                task.cancel()
+        counted = {
+            end: registry.get_sample_value(f"volcano_job_{end}_phase_count_total", {"queue_name": "default"})
+            for end in ("completed", "failed")
+        }
+        assert counted == {"completed": 1.0, "failed": 1.0}
+        assert registry.get_sample_value("volcano_controller_job_to_pod_creation_latency_milliseconds_count") == 2.0
+
+    async def main(clock: SimClock, chance: Chance, ids: Ids) -> None:
+        """The member without its own Job controller: one that tells its metrics runs in its place."""
+        members = {EAST: Member(nodes=uniform("node", 2, cpu="8"))}
+        async with World(1, members=members, programs=Programs(member={"agent": others})) as world:
+            await story(Stage(world))
+            assert world.crashes == []
+
+    run_virtual(main, seed=1)
+
+
+async def others(at: Surroundings) -> None:
+    """The agent with a Job controller that never looks."""
+    assert at.local is not None
+    settings = AgentSettings(cluster=at.member, jobs=JobSettings(coalesce=1e9), **at.settings)
+    await run_agent(at.hub, at.local, clock=at.clock, chance=at.chance, ids=at.ids, settings=settings)
