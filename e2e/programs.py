@@ -6,18 +6,22 @@ names tell in audit logs who wrote.
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from e2e.controlplane.fleet import Federation
+import yaml
+
+from e2e.controlplane.fleet import PORTS, Federation, free_ports
 from e2e.controlplane.process import Record
 from federation.clusters import guard
 
 ADMINISTRATORS = ("system:masters",)
 AGENTS = (*ADMINISTRATORS, guard.AGENTS)
 HUB = "federation-hub"
-HUB_SETTINGS = "silence: 25\nrecovery: 1\n"
+HUB_SETTINGS = {"silence": 25, "recovery": 1}
 """A member is given up after two lost renewals instead of four, so that a story about it takes half the time."""
 
 
@@ -37,11 +41,23 @@ def executable(name: str) -> str:
     return str(path)
 
 
-def hub_command(federation: Federation, *, kubeconfig: Path | None = None) -> list[str]:
-    """`kubeconfig` replaces the hub's own, for example by one that leads through a proxy."""
+def settings_of(federation: Federation, program: str, **more: Any) -> Path:
+    """Settings of a program, its webhooks among them; the port of its webhook server stays the same for the whole run. `more`
+    goes into the settings of admission."""
+    path = federation.work / f"settings-{program}.yaml"
+    if path.exists():
+        port = yaml.safe_load(path.read_text())["admission"]["port"]
+    else:
+        port = next(free_ports(start=random.SystemRandom().randrange(len(PORTS))))
+    admission = {"url": f"https://127.0.0.1:{port}", "host": "127.0.0.1", "port": port, **more}
+    path.write_text(yaml.safe_dump({**(HUB_SETTINGS if program == HUB else {}), "admission": admission}))
+    return path
+
+
+def hub_command(federation: Federation, *, kubeconfig: Path | None = None, **admission: Any) -> list[str]:
+    """`kubeconfig` replaces the hub's own, for example by one that leads through a proxy; `admission` are settings of it."""
     chosen = kubeconfig or federation.hub.kubeconfig_for(HUB, groups=ADMINISTRATORS)
-    settings = federation.work / "hub-settings.yaml"
-    settings.write_text(HUB_SETTINGS)
+    settings = settings_of(federation, HUB, **admission)
     return [executable("federation-hub"), "run", "--kubeconfig", str(chosen), "--config", str(settings)]
 
 
@@ -53,7 +69,8 @@ def member_command(
     hub = hub_kubeconfig or federation.hub.kubeconfig_for(name, groups=AGENTS)
     local = kubeconfig or federation.members[member].kubeconfig_for(name, groups=ADMINISTRATORS)
     where = ["--cluster", member, "--hub-kubeconfig", str(hub), "--kubeconfig", str(local)]
-    return [executable("member-agent"), process, *where]
+    own = ["--config", str(settings_of(federation, name))] if process == "run" else []
+    return [executable("member-agent"), process, *where, *own]
 
 
 def start_hub(
