@@ -12,6 +12,7 @@ from aiohttp import web
 
 from controllers.admission import reviews
 from controllers.admission.facts import Source
+from controllers.admission.problems import summary
 from controllers.admission.reviews import BadReview, Request, Rules, Verdict
 from controllers.admission.webhooks import Webhook
 from machinery.errors import ApiError
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 LARGEST: Final = 8 << 20
 """Bytes of a review: the object and the one before it, of at most 3 MiB each."""
+MESSAGE: Final = 500
+"""Characters of a refusal that the log keeps."""
 MEDIA_TYPE: Final = "application/json"
 
 
@@ -90,7 +93,8 @@ class WebhookServer:
             return _refused(503, "not ready: queues have not been read yet")
         verdict, warnings = await self._judge(asked, webhook=webhook)
         if verdict.problems:
-            log.info("%s %s %s/%s refused", webhook.path, asked.operation, asked.namespace, asked.name)
+            why = summary(verdict.problems)[:MESSAGE]
+            log.info("%s %s %s/%s refused: %s", webhook.path, asked.operation, asked.namespace, asked.name, why)
         return web.Response(body=reviews.answer(asked, verdict=verdict, warnings=warnings), content_type=MEDIA_TYPE)
 
     async def _judge(self, request: Request, *, webhook: Webhook) -> tuple[Verdict, tuple[str, ...]]:
