@@ -43,6 +43,7 @@ from member_agent.jobs.controller import JobController
 from member_agent.jobs.controller import Stores as JobStores
 from member_agent.jobs.plugins import Registry
 from member_agent.ledger import Ledger
+from member_agent.modes import AUTO, Choice, Mode, ModeKeeper, Ruling, WrittenMode
 from member_agent.podgroups.controller import PodGroupController
 from member_agent.podgroups.controller import Stores as PodGroupStores
 from member_agent.queues.controller import QueueController
@@ -52,6 +53,8 @@ from member_agent.reporting.controller import Stores as ReportStores
 from member_agent.scheduling.controller import SchedulingController
 from member_agent.scheduling.controller import Stores as SchedulingStores
 from member_agent.settings import AgentSettings, FencerSettings, ProtocolTimes
+from member_agent.upstream.controller import Stores as UpstreamStores
+from member_agent.upstream.controller import UpstreamController
 from member_agent.works.controller import Stores as WorkStores
 from member_agent.works.controller import WorkController
 from policies.members import project_command
@@ -93,21 +96,31 @@ async def run_agent(
         metrics=metrics,
     )
 
+    async def serve(ruling: Ruling) -> None:
+        judges = admission is not None and runs_jobs(ruling)  # a Volcano has webhooks of its own
+        async with admission.registered() if admission is not None and judges else contextlib.nullcontext():
+            await lead(
+                hub,
+                local,
+                clock=clock,
+                chance=chance,
+                settings=settings,
+                cluster_uid=cluster_uid,
+                ruling=ruling,
+                metrics=metrics,
+                readiness=ready,
+            )
+
     async def leading() -> None:
         with ready.leading():
-            async with admission.registered() if admission is not None else contextlib.nullcontext():
-                await lead(
-                    hub,
-                    local,
-                    clock=clock,
-                    chance=chance,
-                    settings=settings,
-                    cluster_uid=cluster_uid,
-                    metrics=metrics,
-                    readiness=ready,
-                )
+            await ModeKeeper(local, clock=clock, chance=chance, setting=settings.mode).run(serve)
 
     await elector.run(leading)
+
+
+def runs_jobs(ruling: Ruling) -> bool:
+    """Whether Jobs, PodGroups and pods of this member are the agent's own affair."""
+    return ruling.mode is Mode.BUILTIN and not ruling.stands_off
 
 
 async def run_fencer(
@@ -124,7 +137,11 @@ async def run_fencer(
     cluster_uid = await _cluster_uid(local, clock=clock)
     identity = Identity(cluster_uid, settings.identity or ids.uuid())
     pulse = heartbeat or heartbeat_of(settings)
-    await Fencer(hub=hub, identity=identity, clock=clock, settings=settings, heartbeat=pulse).run()
+    mode = WrittenMode(local, clock=clock, chance=chance, setting=settings.mode)
+    fencer = Fencer(hub=hub, identity=identity, clock=clock, settings=settings, heartbeat=pulse, mode=mode)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(mode.run(), name="mode")
+        group.create_task(fencer.run(), name="fencer")
 
 
 def heartbeat_of(settings: FencerSettings) -> Heartbeat:
@@ -140,10 +157,12 @@ async def lead(
     chance: Chance,
     settings: AgentSettings,
     cluster_uid: str,
+    ruling: Ruling,
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
 ) -> None:
-    """What a leader does: one set of informers per API server, one picture of the resources, the roles on top."""
+    """What a leader does: one set of informers per API server, one picture of the resources, the roles on top that go with
+    the mode."""
     here = Informers(local, clock, chance, metrics=metrics.server("member") if metrics is not None else None)
     there = Informers(hub, clock, chance, metrics=metrics.server("hub") if metrics is not None else None)
     namespace = keys.execution_namespace(settings.cluster)
@@ -154,8 +173,6 @@ async def lead(
     groups = here.add(kinds.POD_GROUP, views.project_group)
     queues = here.add(kinds.QUEUE, views.project_queue)
     priorities = here.add(kinds.PRIORITY_CLASS, views.project_priority)
-    claims = here.add(kinds.CLAIM, views.project_named)
-    commands = here.add(kinds.COMMAND, project_command)
     works = there.add(kinds.WORK, views.project_work, namespace=namespace)
     capacities = there.add(kinds.CLUSTER_CAPACITY, project_capacity, namespace=namespace)
 
@@ -163,15 +180,21 @@ async def lead(
     ledger = Ledger(inventory)
     running = _Running()
     jobs.subscribe(running.job_changed)
-    scheduling = SchedulingController(
-        port=local,
-        stores=SchedulingStores(pods=pods, nodes=nodes, groups=groups, queues=queues, priorities=priorities),
-        inventory=inventory,
-        clock=clock,
-        settings=settings.scheduling,
-        runs=running.may_run,
-    )
-    running.listen(scheduling.wake)
+    placing: list[_Role] = []
+    if runs_jobs(ruling):
+        scheduling = SchedulingController(
+            port=local,
+            stores=SchedulingStores(pods=pods, nodes=nodes, groups=groups, queues=queues, priorities=priorities),
+            inventory=inventory,
+            clock=clock,
+            settings=settings.scheduling,
+            runs=running.may_run,
+        )
+        running.listen(scheduling.wake)
+        placing = [scheduling]
+    else:
+        nodes.subscribe(inventory.node_changed)
+        pods.subscribe(inventory.pod_changed)
     jobs.subscribe(ledger.job_changed)
     groups.subscribe(ledger.group_changed)
     pods.subscribe(ledger.pod_changed)
@@ -185,6 +208,7 @@ async def lead(
         cluster=settings.cluster,
         cluster_uid=cluster_uid,
         scheduler=settings.scheduling.scheduler_name,
+        upstream=ruling.mode is Mode.VOLCANO,
         settings=settings.works,
         times=settings.times,
     )
@@ -207,40 +231,50 @@ async def lead(
         clock=clock,
         cluster_uid=cluster_uid,
         settings=settings,
+        ruling=ruling,
     )
     events = EventRecorder(local, component=LEADER, instance=settings.identity or LEADER, clock=clock, chance=chance)
-    job_controller = JobController(
-        port=local,
-        stores=JobStores(
-            jobs=jobs,
-            groups=groups,
-            pods=pods,
-            queues=queues,
-            works=works,
-            priorities=priorities,
-            claims=claims,
-            commands=commands,
-        ),
-        events=events,
-        clock=clock,
-        settings=settings.jobs,
-    )
-    group_controller = PodGroupController(
-        port=local,
-        stores=PodGroupStores(pods=pods, groups=groups, informers=here),
-        events=events,
-        clock=clock,
-        scheduler=settings.scheduling.scheduler_name,
-        settings=settings.podgroups,
-    )
-    queue_controller = QueueController(
-        port=local, stores=QueueStores(queues=queues, pods=pods), clock=clock, settings=settings.queues
-    )
-    # Hub-run Jobs carry no time to live here: the hub keeps it.
-    crons = CronController(port=local, informers=here, jobs=jobs, events=events, clock=clock)
-    keepers = CronRecords(here.add(kinds.CRON_JOB, project_cron))
-    ttl = TtlController(port=local, jobs=jobs, clock=clock, keepers=keepers)
-    roles = (scheduling, work_controller, reporting, job_controller, group_controller, queue_controller, crons, ttl)
+    roles: list[_Role]
+    if runs_jobs(ruling):
+        job_controller = JobController(
+            port=local,
+            stores=JobStores(
+                jobs=jobs,
+                groups=groups,
+                pods=pods,
+                queues=queues,
+                works=works,
+                priorities=priorities,
+                claims=here.add(kinds.CLAIM, views.project_named),
+                commands=here.add(kinds.COMMAND, project_command),
+            ),
+            events=events,
+            clock=clock,
+            settings=settings.jobs,
+        )
+        group_controller = PodGroupController(
+            port=local,
+            stores=PodGroupStores(pods=pods, groups=groups, informers=here),
+            events=events,
+            clock=clock,
+            scheduler=settings.scheduling.scheduler_name,
+            settings=settings.podgroups,
+        )
+        queue_controller = QueueController(
+            port=local, stores=QueueStores(queues=queues, pods=pods), clock=clock, settings=settings.queues
+        )
+        # Hub-run Jobs carry no time to live here: the hub keeps it.
+        crons = CronController(port=local, informers=here, jobs=jobs, events=events, clock=clock)
+        keepers = CronRecords(here.add(kinds.CRON_JOB, project_cron))
+        ttl = TtlController(port=local, jobs=jobs, clock=clock, keepers=keepers)
+        roles = [*placing, work_controller, reporting, job_controller, group_controller, queue_controller, crons, ttl]
+    elif ruling.stands_off:
+        roles = [reporting]
+    else:
+        upstream = UpstreamController(
+            port=local, stores=UpstreamStores(jobs=jobs), events=events, clock=clock, settings=settings.upstream
+        )
+        roles = [work_controller, reporting, upstream]
     await _run_roles(roles, events=events, informers=(here, there), metrics=metrics, readiness=readiness)
 
 
@@ -339,6 +373,10 @@ LocalConfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Kubeconf
 LocalContext = Annotated[str | None, typer.Option("--context", help="Context in it; none: its current one.")]
 HealthPort = Annotated[int | None, typer.Option("--health-port", help="Serve /healthz, /readyz and /metrics here.")]
 Config = Annotated[Path | None, typer.Option("--config", help="YAML file with settings of the agent; options win over it.")]
+ModeOption = Annotated[
+    Choice | None,
+    typer.Option("--mode", help="Who runs Jobs here; auto (the default): a Volcano that is alive, else the agent."),
+]
 TimeScale = Annotated[float, typer.Option("--time-scale", help="Scale the times of the protocol; for tests.")]
 
 
@@ -361,6 +399,7 @@ def run(
     label: Annotated[list[str] | None, typer.Option(help="Label key=value of the Cluster; several times.")] = None,
     health_port: HealthPort = None,
     config: Config = None,
+    mode: ModeOption = None,
     time_scale: TimeScale = 1.0,
 ) -> None:
     """Run the agent until it is told to stop."""
@@ -369,6 +408,7 @@ def run(
         "region": region,
         "zones": tuple(zone or ()),
         "labels": _labels(label or []),
+        "mode": mode.value if mode is not None else None,
     }
     given = (yaml.safe_load(config.read_text()) if config is not None else None) or {}
     settings = AgentSettings(**{**given, **{name: value for name, value in options.items() if value}, "cluster": cluster})
@@ -417,10 +457,11 @@ def fencer(
     kubeconfig: LocalConfig = None,
     context: LocalContext = None,
     health_port: HealthPort = None,
+    mode: ModeOption = None,
     time_scale: TimeScale = 1.0,
 ) -> None:
     """Run the fencer until it is told to stop."""
-    settings = FencerSettings(cluster=cluster, times=ProtocolTimes().scaled(time_scale))
+    settings = FencerSettings(cluster=cluster, mode=mode.value if mode else AUTO, times=ProtocolTimes().scaled(time_scale))
 
     clock, registry, heartbeat = SystemClock(), CollectorRegistry(), heartbeat_of(settings)
     metrics = Metrics(registry)

@@ -5,12 +5,15 @@ The times of the protocol (protocol.md 2) may be scaled down together for tests;
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from apis import keys
 from controllers.admission.settings import AdmissionSettings
+
+
+ModeSetting = Literal["auto", "builtin", "volcano"]
 
 
 class _Settings(BaseModel):
@@ -134,6 +137,18 @@ class QueueSettings(_Settings):
     allocated_after: float = Field(default=5.0, ge=0, description="allocated amounts are coalesced so long; people read them")
 
 
+class UpstreamSettings(_Settings):
+    """Orders to a Volcano that runs the Jobs of this member."""
+
+    workers: int = Field(default=4, gt=0, description="Jobs looked at at once")
+    coalesce: float = Field(default=0.2, ge=0, description="events of one Job wait so long for company")
+    again: float = Field(
+        default=30.0,
+        gt=0,
+        description="an order that shows no effect is given again after so long: a Command is deleted before it is acted on",
+    )
+
+
 class ReportSettings(_Settings):
     """ClusterCapacity and Cluster status."""
 
@@ -155,12 +170,16 @@ class AgentSettings(_Settings):
     zones: tuple[str, ...] = Field(default=(), description="as Cluster.spec.zones")
     labels: dict[str, str] = Field(default_factory=dict, description="labels of the Cluster, for policies")
     identity: str = Field(default="", description="name in the leader election; a random one when empty")
+    mode: ModeSetting = Field(
+        default="auto", description="who runs Jobs here; auto: a Volcano whose Leases are renewed, else the agent itself"
+    )
     times: ProtocolTimes = ProtocolTimes()
     works: WorkSettings = WorkSettings()
     jobs: JobSettings = JobSettings()
     podgroups: PodGroupSettings = PodGroupSettings()
     scheduling: SchedulingSettings = SchedulingSettings()
     queues: QueueSettings = QueueSettings()
+    upstream: UpstreamSettings = UpstreamSettings()
     reporting: ReportSettings = ReportSettings()
     admission: AdmissionSettings | None = Field(
         default=None, description="the webhook server; without it none is run and no configuration touched"
@@ -174,5 +193,7 @@ class FencerSettings(_Settings):
         min_length=1, max_length=48, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="the member's name"
     )
     identity: str = Field(default="", description="fencer id in holderIdentity; a random one when empty")
-    mode: str = Field(default="builtin", description="how this member runs Jobs; written on the Lease")
+    mode: ModeSetting = Field(
+        default="auto", description="as of the agent, written on the Lease; auto: what the agent wrote in the member"
+    )
     times: ProtocolTimes = ProtocolTimes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import orjson
 
@@ -25,14 +26,24 @@ CONFLICT_PAUSE = 0.1
 
 class Fencer:
     """Renews the member Lease every `renew` seconds; takes over from a fencer whose counter stands still. `heartbeat` beats
-    whenever the Lease was read, and renewed if it was ours to renew."""
+    whenever the Lease was read, and renewed if it was ours to renew; `mode` tells who runs Jobs here."""
 
-    def __init__(self, *, hub: Port, identity: Identity, clock: Clock, settings: FencerSettings, heartbeat: Heartbeat) -> None:
+    def __init__(
+        self,
+        *,
+        hub: Port,
+        identity: Identity,
+        clock: Clock,
+        settings: FencerSettings,
+        heartbeat: Heartbeat,
+        mode: Callable[[], str],
+    ) -> None:
         self._hub = hub
         self._heartbeat = heartbeat
         self._identity = identity
         self._clock = clock
         self._settings = settings
+        self._mode = mode
         self._namespace = keys.execution_namespace(settings.cluster)
         self._sighting: Sighting | None = None
         self._told = ""
@@ -74,7 +85,7 @@ class Fencer:
             self._identity,
             now=micro_stamp(self._clock.now()),
             version=VERSION,
-            mode=self._settings.mode,
+            mode=self._mode(),
             duration=max(round(times.renew + times.request), 1),
         )
         await self._hub.replace(kinds.LEASE, keys.MEMBER_LEASE, body, namespace=self._namespace)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from apis import keys
+from member_agent.modes import AGENT_MODE
 
 Doc = dict[str, Any]
 
 RENEWALS: Final = f"{keys.GROUP}/renewals"
 AGENT_VERSION: Final = f"{keys.GROUP}/agent-version"
-AGENT_MODE: Final = f"{keys.GROUP}/agent-mode"
 HUB: Final = "hub"
 """Holder that the hub writes when it fences (H3)."""
 

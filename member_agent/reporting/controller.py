@@ -26,6 +26,7 @@ from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.inventory import Inventory
 from member_agent.ledger import Ledger
+from member_agent.modes import Ruling
 from member_agent.reporting import capacity, registration
 from member_agent.settings import AgentSettings
 from member_agent.views import GroupView, JobView, Meta, NodeView, PodView, PriorityView, QueueView, WorkView
@@ -106,6 +107,7 @@ class ReportingController:
         clock: Clock,
         cluster_uid: str,
         settings: AgentSettings,
+        ruling: Ruling,
     ) -> None:
         self._hub = hub
         self._local = local
@@ -116,6 +118,7 @@ class ReportingController:
         self._clock = clock
         self._cluster_uid = cluster_uid
         self._settings = settings
+        self._ruling = ruling
         self._namespace = keys.execution_namespace(settings.cluster)
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._published: CapacityStatus | None = None
@@ -208,9 +211,10 @@ class ReportingController:
         try:
             present = orjson.loads(await self._hub.get(kinds.CLUSTER, name))
         except errors.NotFound:
-            await self._hub.create(kinds.CLUSTER, registration.cluster(self._settings, uid=self._cluster_uid))
+            made = registration.cluster(self._settings, uid=self._cluster_uid, mode=self._ruling.mode)
+            await self._hub.create(kinds.CLUSTER, made)
             return
-        wanted = registration.updated(present, self._settings, uid=self._cluster_uid)
+        wanted = registration.updated(present, self._settings, uid=self._cluster_uid, mode=self._ruling.mode)
         if wanted is not None:
             await self._hub.replace(kinds.CLUSTER, name, wanted)
 
@@ -233,6 +237,7 @@ class ReportingController:
             version=self._kubernetes,
             enablements=self._enablements,
             now=stamp(self._clock.now()),
+            ruling=self._ruling,
         )
         self._written_at[CLUSTER] = self._clock.boot()
         if registration.differs(present.get("status"), wanted, share=self._settings.reporting.share):

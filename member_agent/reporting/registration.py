@@ -7,6 +7,7 @@ from typing import Any
 
 from apis import kinds
 from apis.vectors import EMPTY, ResourceVector, total
+from member_agent.modes import AGENT_MODE, Ruling
 from member_agent.settings import AgentSettings
 from member_agent.views import NodeView
 
@@ -17,8 +18,12 @@ class ForeignCluster(Exception):
     """The name is registered for another cluster; the message says which."""
 
 
-def cluster(settings: AgentSettings, *, uid: str) -> Doc:
-    """The Cluster as it is created."""
+FOREIGN_CONTROLLER = "ForeignController"
+"""Condition: a Volcano acts on the Jobs that this agent has begun to run, so the agent does nothing."""
+
+
+def cluster(settings: AgentSettings, *, uid: str, mode: str) -> Doc:
+    """The Cluster as it is created; `mode`: who runs Jobs here."""
     spec: Doc = {"id": uid, "syncMode": "Pull"}
     for name, value in (("provider", settings.provider), ("region", settings.region), ("zones", list(settings.zones))):
         if value:
@@ -26,22 +31,23 @@ def cluster(settings: AgentSettings, *, uid: str) -> Doc:
     return {
         "apiVersion": kinds.CLUSTER.api_version,
         "kind": kinds.CLUSTER.kind,
-        "metadata": {"name": settings.cluster, "labels": dict(settings.labels)},
+        "metadata": {"name": settings.cluster, "labels": dict(settings.labels), "annotations": {AGENT_MODE: mode}},
         "spec": spec,
     }
 
 
-def updated(present: Mapping[str, Any], settings: AgentSettings, *, uid: str) -> Doc | None:
+def updated(present: Mapping[str, Any], settings: AgentSettings, *, uid: str, mode: str) -> Doc | None:
     """The Cluster with our words in it and everybody else's kept; None when it says so already. Raises ForeignCluster."""
     owner = present["spec"].get("id") or uid
     if owner != uid:
         raise ForeignCluster(f"Cluster {settings.cluster} is registered for the cluster with id {owner}, this one is {uid}")
-    wanted = cluster(settings, uid=uid)
+    wanted, before = cluster(settings, uid=uid, mode=mode), present["metadata"]
     spec = {**present["spec"], **wanted["spec"]}
-    labels = {**(present["metadata"].get("labels") or {}), **settings.labels}
-    if spec == present["spec"] and labels == (present["metadata"].get("labels") or {}):
+    labels = {**(before.get("labels") or {}), **settings.labels}
+    notes = {**(before.get("annotations") or {}), AGENT_MODE: mode}
+    if (spec, labels, notes) == (present["spec"], before.get("labels") or {}, before.get("annotations") or {}):
         return None
-    return {**present, "metadata": {**present["metadata"], "labels": labels}, "spec": spec}
+    return {**present, "metadata": {**before, "labels": labels, "annotations": notes}, "spec": spec}
 
 
 def status(
@@ -53,6 +59,7 @@ def status(
     version: str,
     enablements: list[Doc] | None,
     now: str,
+    ruling: Ruling,
 ) -> Doc:
     """The status: our fields and conditions; those of others are kept (the hub says Ready, from the Lease). `enablements`
     None: discovery did not answer."""
@@ -65,6 +72,7 @@ def status(
             "Discovered" if enablements is not None else "DiscoveryFailed",
             "",
         ),
+        *_foreign(before, ruling),
     ]
     found: Doc = {
         **before,
@@ -80,6 +88,18 @@ def status(
     if enablements is not None:
         found["apiEnablements"] = enablements
     return found
+
+
+def _foreign(before: Mapping[str, Any], ruling: Ruling) -> list[Doc]:
+    """Said while it holds, and taken back where it was said."""
+    if ruling.stands_off:
+        message = (
+            f"{', '.join(ruling.foreign)} are renewed: a Volcano runs Jobs here beside this agent, which does nothing until "
+            "every Job has ended (then Volcano has them, with mode auto) or Volcano is removed"
+        )
+        return [_condition(FOREIGN_CONTROLLER, "True", "VolcanoIsRunning", message)]
+    told = any(each["type"] == FOREIGN_CONTROLLER for each in before.get("conditions") or [])
+    return [_condition(FOREIGN_CONTROLLER, "False", "AsExpected", f"mode {ruling.mode}")] if told else []
 
 
 def _condition(type: str, state: str, reason: str, message: str) -> Doc:

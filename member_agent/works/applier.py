@@ -14,6 +14,7 @@ from machinery.port import Document, PatchType, Port, Preconditions, Propagation
 from member_agent.views import JobView, PodView, WorkView
 from member_agent.works.remains import Trace, write
 from member_agent.works.report import Status
+from member_agent.works.upstream import translated
 
 PRUNED = (
     "uid",
@@ -29,11 +30,12 @@ PRUNED = (
 
 
 class WorkApplier:
-    """Writes to both API servers. Conflicts are raised: the caller looks again."""
+    """Writes to both API servers. Conflicts are raised: the caller looks again. `upstream`: Jobs are made for a Volcano."""
 
-    def __init__(self, *, hub: Port, local: Port) -> None:
+    def __init__(self, *, hub: Port, local: Port, upstream: bool = False) -> None:
         self._hub = hub
         self._local = local
+        self._upstream = upstream
         self._namespaces: set[str] = set()
 
     # --- reading by quorum -------------------------------------------------------------------------------------------
@@ -92,13 +94,18 @@ class WorkApplier:
         kind is not served here."""
         namespace = work.target.namespace
         await self._ensure_namespace(namespace)
-        body = job_body(work, manifest)
+        body = self._body(work, manifest)
         try:
             return await self._local.create(kinds.JOB, body, namespace=namespace)
         except errors.NotFound:
             self._namespaces.discard(namespace)  # it may have been deleted since it was last seen
         await self._ensure_namespace(namespace)
         return await self._local.create(kinds.JOB, body, namespace=namespace)
+
+    def _body(self, work: WorkView, manifest: bytes) -> dict[str, Any]:
+        body = job_body(work, manifest)
+        assert work.record is not None  # a Work without one is refused before anything is made of it
+        return translated(body, work.record) if self._upstream else body
 
     async def _ensure_namespace(self, name: str) -> None:
         if name in self._namespaces:
@@ -114,7 +121,7 @@ class WorkApplier:
     async def update(self, work: WorkView, manifest: bytes) -> Document:
         """Bring the Job's spec in line with the manifest, keeping claims that local controllers filled in."""
         present = orjson.loads(await self._local.get(kinds.JOB, work.target.name, namespace=work.target.namespace))
-        wanted = job_body(work, manifest)
+        wanted = self._body(work, manifest)
         annotations = {**(present["metadata"].get("annotations") or {}), **wanted["metadata"]["annotations"]}
         present["metadata"]["annotations"] = annotations
         present["spec"] = keep_claims(wanted["spec"], present.get("spec") or {})

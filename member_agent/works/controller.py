@@ -94,7 +94,7 @@ class Memory:
 
 
 class WorkController:
-    """The works role of one member."""
+    """The works role of one member. `upstream`: a Volcano runs its Jobs."""
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class WorkController:
         cluster: str,
         cluster_uid: str,
         scheduler: str,
+        upstream: bool,
         settings: WorkSettings,
         times: ProtocolTimes,
     ) -> None:
@@ -117,10 +118,11 @@ class WorkController:
         self._clock = clock
         self._cluster_uid = cluster_uid
         self._scheduler = scheduler
+        self._upstream = upstream
         self._settings = settings
         self._quiet_until = clock.boot() + times.quiet
         self._unanswered = times.unanswered
-        self._applier = WorkApplier(hub=hub, local=local)
+        self._applier = WorkApplier(hub=hub, local=local, upstream=upstream)
         self._lease = LeaseReader(hub, cluster=cluster)
         self._pace = Pace(clock, per_second=settings.writes_per_second)
         self._remains = Remains(kubelet=times.kubelet)
@@ -270,6 +272,7 @@ class WorkController:
             work=work,
             cluster_uid=self._cluster_uid,
             scheduler=self._scheduler,
+            upstream=self._upstream,
             job=job,
             asked=talk.no_job,
             offered=offered,

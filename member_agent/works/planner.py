@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from apis import keys, kinds
 from apis.runs import RefusalReason
 from member_agent.checks import elsewhere, impossible
-from member_agent.views import JobView
 from member_agent.works.lifecycle import Stage
 from member_agent.works.remains import Left, Trace
 from member_agent.works.snapshot import Snapshot
+from member_agent.works.upstream import unsupported
 
 ALLOWED = {(kinds.JOB.api_version, kinds.JOB.kind): kinds.JOB}
 """Kinds that a Work may carry to this member (protocol.md 8)."""
@@ -222,15 +222,22 @@ def _unfit(snapshot: Snapshot) -> Refuse | LoadManifest | None:
         return Refuse(RefusalReason.DENIED, f"namespace {target.namespace or '(none)'} takes no work from the hub")
     if snapshot.offered is None:
         return Refuse(RefusalReason.INVALID, snapshot.offered_error) if snapshot.offered_error else LoadManifest()
-    fault = _fault(snapshot.offered, scheduler=snapshot.scheduler)
+    fault = _fault(snapshot)
     if fault is None:
         return None
     code = RefusalReason.EXTENSION_UNSUPPORTED if fault[0] == "NotSupported" else RefusalReason.INVALID
     return Refuse(code, fault[1])
 
 
-def _fault(offered: JobView, *, scheduler: str) -> tuple[str, str] | None:
-    return impossible(offered) or elsewhere(offered, scheduler=scheduler)
+def _fault(snapshot: Snapshot) -> tuple[str, str] | None:
+    """Reason and message for a manifest that cannot be run in this member."""
+    offered, record = snapshot.offered, snapshot.work.record
+    assert offered is not None
+    fault = impossible(offered) or elsewhere(offered, scheduler=snapshot.scheduler)
+    if fault is not None or not snapshot.upstream or record is None:
+        return fault
+    missing = unsupported(offered, record)
+    return ("NotSupported", f"this member leaves Jobs to Volcano, which cannot do this: {missing}") if missing else None
 
 
 def _stale(snapshot: Snapshot) -> Refuse | None:
@@ -280,7 +287,7 @@ def _applied(snapshot: Snapshot) -> Step:
         return Report()  # a Work that has ended shrinks to its identity: that is no order
     if snapshot.offered is None:
         return LoadManifest()
-    return Update() if _fault(snapshot.offered, scheduler=snapshot.scheduler) is None else Report()
+    return Update() if _fault(snapshot) is None else Report()
 
 
 # --- ending ----------------------------------------------------------------------------------------------------------

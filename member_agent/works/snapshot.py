@@ -60,6 +60,8 @@ class Snapshot:
     cluster_uid: str
     scheduler: str = keys.DEFAULT_SCHEDULER
     """Who gives pods of hub-run Jobs their node here."""
+    upstream: bool = False
+    """A Volcano runs the Jobs of this member."""
     job: JobView | None = None
     asked: bool = False
     offered: JobView | None = None

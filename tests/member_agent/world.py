@@ -145,12 +145,13 @@ def play(
     register: bool = True,
     settings: Doc | None = None,
     member: Member | None = None,
+    programs: Programs | None = None,
 ) -> None:
     """Run one story to its end; the programs must not have crashed."""
 
     async def main(clock: SimClock, chance: Chance, ids: Ids) -> None:
         east = member or Member(nodes=uniform("node", nodes, cpu=cpu), settings=settings or {})
-        async with World(seed, members={EAST: east}, programs=Programs(member=federation().member)) as world:
+        async with World(seed, members={EAST: east}, programs=programs or Programs(member=federation().member)) as world:
             stage = Stage(world)
             if register:
                 await stage.register()
