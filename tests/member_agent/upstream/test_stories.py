@@ -11,7 +11,7 @@ from apis import keys, kinds, runs
 from machinery.port import PatchType
 from member_agent.modes import AGENT_MODE
 from simulator.faults import Kill, Moment
-from tests.member_agent.world import EAST, HOME, Stage, job, typed
+from tests.member_agent.world import EAST, Stage, job, typed
 from tests.member_agent.world import play as play_builtin
 from tests.support import upstream
 
@@ -295,6 +295,33 @@ def test_a_kill_at_any_write_of_a_suspension_leads_to_the_same_end(moment: Momen
         life(number)
 
 
+@pytest.mark.parametrize("moment", list(Moment))
+def test_a_kill_at_any_write_of_a_run_starts_nothing_twice(moment: Moment) -> None:
+    def life(kill: int | None) -> list[int]:
+        numbers: list[int] = []
+
+        async def story(stage: Stage) -> None:
+            if kill is not None:
+                stage.world.faults.at(AGENT, kill, moment, Kill())
+            work = await stage.grant(job("train", command="sleep 20"))
+            await stage.until(lambda: stage.reported(work) == "Completed", timeout=200)
+            await stage.withdraw(work)
+            await stage.until(lambda: stage.work(work) is None and stage.local("train") is None, timeout=200)
+            await stage.world.advance(30)
+            assert sorted(stage.starts()) == ["train-work-0", "train-work-1"]
+            assert stage.local("train") is None
+            kinds_of = (kinds.WORK.name, kinds.JOB.name)
+            numbers.extend(each.number for each in stage.world.faults.log if each.actor == AGENT and each.kind in kinds_of)
+
+        play(story, seed=9)
+        return numbers
+
+    clean = life(None)
+    assert len(clean) >= 5  # the Job, two reports, its deletion and release, the confirmation
+    for number in clean:
+        life(number)
+
+
 def test_an_order_of_the_hub_is_given_once() -> None:
     async def story(stage: Stage) -> None:
         await stage.world.apply(job("mine", command="sleep 1000"), server=EAST)
@@ -312,7 +339,6 @@ def test_an_order_of_the_hub_is_given_once() -> None:
             event["message"] for event in stage.world.all(kinds.EVENT, server=EAST) if event["reason"] == "ExtensionUnsupported"
         ]
         assert len(told) == 1 and "RestartTask" in told[0]
-        assert HOME
 
     play(story)
 
