@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 
+import orjson
+
 from apis import keys, kinds
 from machinery import errors
 from machinery.clock import Clock
@@ -40,6 +42,7 @@ class UpstreamController:
         self._settings = settings
         self._started = clock.boot()
         self._given: dict[str, float] = {}
+        self._once: set[str] = set()
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         stores.jobs.subscribe(self._job_changed)
 
@@ -53,10 +56,13 @@ class UpstreamController:
         if job is None:
             if change.old is not None:
                 self._given.pop(change.old.uid, None)
+                self._once.discard(change.old.uid)
             return
         if change.old is None:
             self._tell_unsupported(job)
-        if job.rules.suspended or job.order or job.ordered or longest(job) is not None:
+            if job.rules.max_retry == 1 and not job.managed and not job.phase:
+                self._once.add(job.uid)
+        if job.uid in self._once or job.rules.suspended or job.order or job.ordered or longest(job) is not None:
             self._queue.add_after(change.key, self._settings.coalesce)
 
     def _tell_unsupported(self, job: JobView) -> None:
@@ -71,12 +77,26 @@ class UpstreamController:
                 text = f"metadata.annotations[{key}] is not acted on: this member leaves Jobs to Volcano"
                 self._events.warn(_about(job), reason=UNSUPPORTED, message=text)
 
+    async def _tell_no_retry(self, job: JobView) -> None:
+        """One run of a Job may be its spec's wish or our annotation's; only the document tells, and Volcano reads the spec."""
+        try:
+            document = orjson.loads(await self._port.get(kinds.JOB, job.name, namespace=job.namespace))
+        except errors.NotFound:
+            return
+        notes = document["metadata"].get("annotations") or {}
+        if notes.get(keys.NO_RETRY) == "true" and document["spec"].get("maxRetry") != 1:
+            text = f"metadata.annotations[{keys.NO_RETRY}] is not acted on: Volcano reads spec.maxRetry, set it to 1"
+            self._events.warn(_about(job), reason=UNSUPPORTED, message=text)
+
     # --- reconciling -------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> float | None:
         job = self._stores.jobs.get(*key)
         if job is None:
             return None
+        if job.uid in self._once:
+            await self._tell_no_retry(job)
+            self._once.discard(job.uid)
         match next_step(job, now=self._clock.now(), held=self._held(job)):
             case Note(ordered):
                 await self._note(job, ordered)

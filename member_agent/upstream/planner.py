@@ -136,7 +136,7 @@ def longest(job: JobView) -> int | None:
 def _left(job: JobView, *, now: datetime.datetime) -> float | None:
     """Seconds until the Job has run for too long; None where it may run for ever or has not begun."""
     limit, started = longest(job), _started(job)
-    if limit is None or started is None or job.phase in (*ENDING, *ENDED):
+    if limit is None or started is None or job.phase in (*ENDING, *ENDED, *RESTING):
         return None
     return limit - (now - started).total_seconds()
 
@@ -152,7 +152,7 @@ def _started(job: JobView) -> datetime.datetime | None:
 
 def _overdue(job: JobView, *, now: datetime.datetime, held: float) -> Step | None:
     left, limit = _left(job, now=now), longest(job)
-    if left is None or left > 0 or limit is None or job.phase in RESTING:
+    if left is None or left > 0 or limit is None:
         return None
     text = f"it has run for longer than {durations.text(limit)} (max-run-time)"
     return Wait(held) if held > 0 else Order(TERMINATE, "MaxRunTimeExceeded", text)

@@ -83,6 +83,8 @@ class WorkView:
     conditions: tuple[Condition, ...]
     reported: str
     reported_phase: str
+    order: str = ""
+    """The hub's order to this run, as it is written."""
 
     @property
     def applied(self) -> bool:
@@ -161,4 +163,5 @@ def project_work(document: Document) -> WorkView:
         conditions=conditions,
         reported=status_digest(statuses[0].status if statuses else None),
         reported_phase=_phase(statuses[0].status if statuses else None),
+        order=meta.annotation(keys.COMMAND),
     )

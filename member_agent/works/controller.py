@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from apis import keys
 from apis.capacity import Orphan
 from apis.runs import RefusalReason, RunRecord
 from machinery import errors
@@ -392,6 +393,8 @@ class WorkController:
         match step:
             case planner.Adopt():
                 memory.job = self._projector.job(await applier.adopt(work, job))
+            case planner.PassOn():
+                memory.job = self._projector.job(await applier.annotate(job, {keys.COMMAND: work.order}))
             case planner.DeleteJob():
                 await applier.delete(job)
                 document = await applier.job(work)

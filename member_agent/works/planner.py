@@ -62,6 +62,11 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
+class PassOn:
+    """Write the hub's order on the local Job: whoever runs the Job carries it out."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Mark the local Job as being deleted; its finalizer keeps it."""
 
@@ -134,6 +139,7 @@ Step = (
     | Refuse
     | Adopt
     | Update
+    | PassOn
     | DeleteJob
     | ListPods
     | RecordNodes
@@ -281,6 +287,8 @@ def _applied(snapshot: Snapshot) -> Step:
         return Adopt()
     if snapshot.endangered:
         return RecordNodes({**snapshot.recorded, **snapshot.endangered})
+    if work.order and work.order != job.order and job.phase not in ENDS:
+        return PassOn()
     if work.suspended:
         return Report()
     if job.work_digest == work.digest or job.phase in ENDS or snapshot.offered_error:

@@ -107,8 +107,32 @@ def _urgency(work: WorkView, job: JobView) -> Urgency:
 
 def _job_status(job: JobView) -> dict[str, Any]:
     """The Job's status without its history: Works stay small (protocol.md 7)."""
-    tree: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(job.status, conditions=[], controlled_resources={}))
+    memory = job.status.memory
+    done = _acknowledged(job.ordered)
+    if done and done not in memory.orders:
+        memory = msgspec.structs.replace(memory, orders=(*memory.orders, done))
+    status = msgspec.structs.replace(job.status, conditions=[], controlled_resources={}, memory=memory)
+    tree: dict[str, Any] = msgspec.to_builtins(status)
     return tree
+
+
+class _Ordered(msgspec.Struct, frozen=True):
+    """Of what `member_agent.upstream` writes on a Job: the hub's order that was taken up last."""
+
+    order: str = ""
+    done: bool = False
+
+
+_ordered = msgspec.json.Decoder(_Ordered).decode
+
+
+def _acknowledged(text: str) -> str:
+    """Id of the order that a Volcano was given and that had its effect, or "": its status has no place to say so."""
+    try:
+        found = _ordered(text) if text else _Ordered()
+    except msgspec.MsgspecError:
+        return ""
+    return found.order if found.done else ""
 
 
 def _set(work: WorkView, wanted: Condition, *, now: str) -> tuple[Condition, ...]:

@@ -222,12 +222,15 @@ def test_a_job_that_runs_for_too_long_is_terminated() -> None:
 
 def test_an_extension_of_a_local_job_that_is_not_acted_on_is_said_in_an_event() -> None:
     async def story(stage: Stage) -> None:
-        await stage.world.apply(noted(job("mine"), main_container="work=main"), server=EAST)
+        notes = {"main_container": "work=main", "policies_only_below_minimum": "true", "no_retry": "true"}
+        await stage.world.apply(noted(job("mine"), **notes), server=EAST)
         await stage.until(lambda: stage.phase("mine") == "Completed")
         told = [
             event["message"] for event in stage.world.all(kinds.EVENT, server=EAST) if event["reason"] == "ExtensionUnsupported"
         ]
-        assert len(told) == 1 and keys.MAIN_CONTAINER in told[0]
+        assert len(told) == 3
+        for key in (keys.MAIN_CONTAINER, keys.ONLY_BELOW_MINIMUM, keys.NO_RETRY):
+            assert any(key in each for each in told)
 
     play(story)
 
@@ -341,6 +344,54 @@ def test_an_order_of_the_hub_is_given_once() -> None:
         assert len(told) == 1 and "RestartTask" in told[0]
 
     play(story)
+
+
+def test_an_order_of_the_hub_reaches_volcano_with_the_work_and_is_acknowledged() -> None:
+    async def story(stage: Stage) -> None:
+        work = await stage.grant(job("train", command="sleep 1000"))
+        await stage.until(lambda: stage.reported(work) == "Running")
+        order = {"metadata": {"annotations": {keys.COMMAND: '{"id": "7", "action": "RestartJob"}'}}}
+        await stage.patch_work(work, order)
+        await stage.until(lambda: acknowledged(stage, work) == ["7"], timeout=200)
+        await stage.until(lambda: len(stage.running("train")) == 2)
+        await stage.world.advance(120)
+        assert len(stage.starts()) == 4
+
+    play(story)
+
+
+@pytest.mark.parametrize("moment", list(Moment))
+def test_a_kill_at_any_write_of_a_restart_restarts_once(moment: Moment) -> None:
+    def life(kill: int | None) -> list[int]:
+        numbers: list[int] = []
+
+        async def story(stage: Stage) -> None:
+            if kill is not None:
+                stage.world.faults.at(AGENT, kill, moment, Kill())
+            await stage.world.apply(job("mine", command="sleep 1000"), server=EAST)
+            await stage.until(_lives(stage))
+            await annotate(stage, "mine", command='{"id": "7", "action": "RestartJob"}')
+            await stage.until(lambda: (stage.local("mine") or {})["status"].get("retryCount") == 1, timeout=200)
+            await stage.world.advance(100)
+            assert _lives(stage)()
+            assert len(stage.starts()) == 4
+            kinds_of = (kinds.COMMAND.name, kinds.JOB.name)
+            numbers.extend(each.number for each in stage.world.faults.log if each.actor == AGENT and each.kind in kinds_of)
+
+        play(story, seed=9)
+        return numbers
+
+    clean = life(None)
+    assert len(clean) == 3  # taken up, its Command, done
+    for number in clean:
+        life(number)
+
+
+def acknowledged(stage: Stage, work: str) -> list[str]:
+    """Ids of orders that the Work's status names."""
+    statuses = (stage.work(work) or {}).get("status", {}).get("manifestStatuses") or [{}]
+    found: list[str] = ((statuses[0].get("status") or {}).get("memory") or {}).get("orders") or []
+    return found
 
 
 def _uid(stage: Stage, name: str) -> str:
