@@ -187,6 +187,20 @@ def test_pods_of_one_owner_share_a_group_and_bind_as_a_gang() -> None:
     play(story)
 
 
+def test_a_group_has_the_priority_of_its_pods() -> None:
+    async def story(stage: Stage) -> None:
+        east = Cluster(stage)
+        high = {"metadata": {"name": "high"}, "value": 1000}
+        await east.client.create(kinds.PRIORITY_CLASS, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **high})
+        body = pod("one")
+        body["spec"]["priorityClassName"] = "high"
+        one = await east.create(kinds.POD, body)
+        await east.running("one")
+        assert east.group(one["metadata"]["uid"])["spec"]["priorityClassName"] == "high"
+
+    play(story)
+
+
 def test_a_group_takes_nothing_from_its_owner_but_the_minimum_where_that_is_switched_off() -> None:
     async def story(stage: Stage) -> None:
         east = Cluster(stage)
