@@ -209,6 +209,16 @@ def test_scaling_and_a_claim_filled_in_are_no_change_of_the_job() -> None:
     assert validate_job_update(old, new=new) == []
 
 
+def test_the_same_manifest_applied_again_is_no_change_of_the_job() -> None:
+    bare: dict[str, Any] = {
+        "tasks": [{"replicas": 2, "template": GOOD_JOB["tasks"][0]["template"]}],
+        "plugins": {"mpi": ["--master=default0"]},
+    }
+    completed = default_job(job(**bare))
+    assert completed.spec != job(**bare).spec
+    assert validate_job_update(completed, new=job(**bare)) == []
+
+
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [

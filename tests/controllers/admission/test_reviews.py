@@ -343,6 +343,17 @@ def test_what_of_a_job_may_not_change(change: Doc, says: str) -> None:
     assert says in refusal(kinds.JOB, new, old=old, known=TREE)
 
 
+def test_the_manifest_of_a_job_may_be_applied_again_although_it_lacks_what_was_filled_in() -> None:
+    bare = thing(kinds.JOB, spec={"tasks": [{"replicas": 2, "template": POD_SPEC}], "plugins": {"mpi": ["--master=default0"]}})
+    stored = completed(kinds.JOB, bare)
+    again = deepcopy(stored)
+    again["spec"]["tasks"] = deepcopy(bare["spec"]["tasks"])
+    assert refusal(kinds.JOB, again, old=stored) == ""
+    assert refusal(kinds.JOB, bare, old=stored) == ""
+    again["spec"]["tasks"][0]["maxRetry"] = 7
+    assert "may not change fields other than" in refusal(kinds.JOB, again, old=stored)
+
+
 def test_an_annotation_that_makes_no_sense_is_refused_on_update_too_but_not_for_being_there_already() -> None:
     bad = job(annotations={keys.SUSPEND: "maybe"})
     assert "is not one of true, false" in refusal(kinds.JOB, bad, old=job(), known=TREE)
