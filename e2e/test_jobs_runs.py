@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from apis import keys, kinds, naming
-from e2e.apply import apply, phase, wait_for, wait_ready
+from e2e.apply import Doc, apply, phase, wait_for, wait_ready
 from e2e.controlplane.fleet import Federation
 from e2e.flows import on, text
 from e2e.jobs import Place, counted, ended, example, in_phase, place, tell, uids
@@ -19,21 +19,22 @@ pytestmark = [pytest.mark.issue(4), pytest.mark.usefixtures("real_nodes", "runni
 
 TERMINATION = 5.0
 """Seconds the pods of examples/jobs/slow-termination.yaml need to end."""
+WATCHES_DIFFER = 0.3
+"""Seconds by which two watches may tell what happened in the other order on two busy cores."""
 
 
 async def a_withdrawal_is_confirmed_after_the_last_pod(hub: KubePort, east: Place) -> None:
-    """The hub's Job is deleted: its Work is there as long as a pod is, and the Job goes last."""
+    """The hub's Job is deleted: its Work, the order to stop, stays as long as a container of it runs."""
     name, namespace = "slow-termination", east.namespace
     await apply(hub, example(name), namespace=namespace)
     await wait_for(hub, kinds.JOB, name, namespace=namespace, until=lambda doc: phase(doc) == "Running")
     pods = sorted(await east.pods(name))
     assert pods == ["worker-0", "worker-1"]
-
-    gone: dict[str, float] = {}
+    over: dict[str, float] = {}
 
     async def note(what: str, port: KubePort, kind: kinds.Kind, called: str, where: str) -> None:
-        await wait_for(port, kind, called, namespace=where, until=lambda doc: doc is None)
-        gone[what] = time.monotonic()
+        await wait_for(port, kind, called, namespace=where, until=lambda doc: doc is None or stopped(doc))
+        over[what] = time.monotonic()
 
     asked = time.monotonic()
     await hub.delete(kinds.JOB, name, namespace=namespace)
@@ -41,12 +42,17 @@ async def a_withdrawal_is_confirmed_after_the_last_pod(hub: KubePort, east: Plac
     await asyncio.gather(
         *(note(pod, east.port, kinds.POD, f"{name}-{pod}", namespace) for pod in pods),
         note("Work", hub, kinds.WORK, work, keys.execution_namespace("east")),
-        note("Job", hub, kinds.JOB, name, namespace),
     )
-    last = max(gone[pod] for pod in pods)
+    last = max(over[pod] for pod in pods)
     assert last - asked >= TERMINATION
-    assert gone["Work"] >= last - 0.5, gone
-    assert gone["Job"] >= last - 0.5, gone
+    assert over["Work"] >= last - WATCHES_DIFFER, over
+    for port, kind in ((hub, kinds.JOB), (east.port, kinds.JOB)):
+        await wait_for(port, kind, name, namespace=namespace, until=lambda doc: doc is None)
+
+
+def stopped(doc: Doc) -> bool:
+    """A pod whose node says that its containers have ended; its removal may still be under way."""
+    return doc["kind"] == "Pod" and doc["status"].get("phase") in ("Succeeded", "Failed")
 
 
 async def the_hub_sees_how_a_policy_ended_a_job(hub: KubePort, east: Place) -> None:

@@ -79,6 +79,10 @@ def killed(job: JobView, status: JobStatus, order: Order, *, stamp: str) -> JobS
     if retried and order.eviction:
         memory = msgspec.structs.replace(memory, evictions=memory.evictions + 1)
     after = entered(status, phase, stamp=stamp, reason=order.reason, message=order.message)
+    if _by_change(order):
+        # The objects of plugins are looked at again with the first pods: they may follow what was changed.
+        there = {name: value for name, value in after.controlled_resources.items() if not name.startswith("plugin-")}
+        after = msgspec.structs.replace(after, controlled_resources=there)
     return msgspec.structs.replace(
         after,
         version=version,
@@ -87,13 +91,17 @@ def killed(job: JobView, status: JobStatus, order: Order, *, stamp: str) -> JobS
     )
 
 
+def _by_change(order: Order) -> bool:
+    return order.happening is not None and order.happening.event is Event.JOB_UPDATED
+
+
 def _remembered(job: JobView, memory: JobMemory, order: Order, *, event: JobEvent, version: int) -> JobMemory:
     orders = memory.orders
     if order.command:
         orders = (*(each for each in orders if each != order.command), order.command)[-ORDERS_KEPT:]
     memory = msgspec.structs.replace(memory, orders=orders, suspended=event is JobEvent.SUSPEND)
     happening = order.happening
-    if happening is not None and happening.event is Event.JOB_UPDATED:
+    if _by_change(order):
         memory = msgspec.structs.replace(memory, generation=job.generation)  # else the change would act again after the restart
     acted = {happening.note: ACTED} if happening is not None and happening.index < 0 else {}
     if event in (JobEvent.RESTART, JobEvent.RESUME):

@@ -287,7 +287,8 @@ def test_a_changed_spec_is_an_event_that_only_its_name_means() -> None:
 
 def test_a_changed_spec_restarts_the_job_once() -> None:
     async def story(stage: Stage) -> None:
-        await submit(stage, "train", task("w"), minAvailable=1, policies=[{"event": "JobUpdated", "action": "RestartJob"}])
+        policies, plugins = [{"event": "JobUpdated", "action": "RestartJob"}], {"svc": []}
+        await submit(stage, "train", task("w"), minAvailable=1, policies=policies, plugins=plugins)
         await reaches(stage, "train", "Running")
         await change(stage, "train", {"spec": {"tasks": [{**task("w"), "replicas": 2}]}})
         await stage.until(lambda: number(there(stage, "train"), "version") == 1)
@@ -295,6 +296,9 @@ def test_a_changed_spec_restarts_the_job_once() -> None:
         await stage.world.advance(30)
         job = there(stage, "train")
         assert (stage.phase("train"), number(job, "retryCount"), number(job, "version")) == ("Running", 1, 1)
+        hosts = stage.world.get(kinds.CONFIGMAP, "train-svc", namespace="default", server=EAST)
+        assert hosts is not None
+        assert hosts["data"]["w.host"].split() == ["train-w-0.train", "train-w-1.train"]
 
     told(story)
 
@@ -693,6 +697,25 @@ def test_scaling_down_drops_the_highest_indices_where_ranks_count_and_spares_run
             await stage.until(lambda name=name: len(stage.pods(name)) == 2)  # type: ignore[misc]
         assert names(stage, "ranked") == {"w-0", "w-1"}
         assert len(names(stage, "plain", phase="Running")) == 2
+
+    told(story)
+
+
+def test_a_job_is_scaled_to_nothing_and_up_again_and_its_hosts_follow() -> None:
+    async def story(stage: Stage) -> None:
+        def hosts() -> list[str]:
+            found = stage.world.get(kinds.CONFIGMAP, "train-svc", namespace="default", server=EAST)
+            return [] if found is None else found["data"]["w.host"].split()
+
+        await submit(stage, "train", task("w", replicas=2, minAvailable=1), minAvailable=1, plugins={"svc": []})
+        await reaches(stage, "train", "Running")
+        for replicas in (3, 1, 0, 2):
+            least = min(replicas, 1)
+            scaled = {**task("w"), "replicas": replicas, "minAvailable": least}
+            await change(stage, "train", {"spec": {"minAvailable": least, "tasks": [scaled]}})
+            await stage.until(lambda n=replicas: len(stage.running("train")) == len(stage.pods("train")) == n)  # type: ignore[misc]
+            await stage.until(lambda n=replicas: hosts() == [f"train-w-{each}.train" for each in range(n)])  # type: ignore[misc]
+        await reaches(stage, "train", "Running")
 
     told(story)
 
