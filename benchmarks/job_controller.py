@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import orjson
 import uvloop
 
@@ -61,6 +62,7 @@ LONGEST = 600.0
 """Seconds after which a case that is not done is stuck."""
 AUDIT_LAG = 3.0
 """Seconds until the last write is in the audit log."""
+ENDLESS = aiohttp.ClientTimeout(total=None)
 READY = b"ready"
 """The line with which a side says that its watches are open."""
 POD_SPEC = {
@@ -150,13 +152,17 @@ def described(case: Case, side: str, *, done: Side, rounds: int) -> list[str]:
 
 
 async def events(api: Api, kind: Kind, *, namespace: str | None = None) -> AsyncIterator[bytes]:
-    """Raw lines of a watch from now on, without looking into them."""
+    """Raw lines of a watch from now on, without looking into them; one that ends is opened again where it ended."""
     path = kind.path(namespace=namespace)
     version = (await api.get(f"{path}?limit=1"))["metadata"]["resourceVersion"]
-    asked = f"{api.server}{path}?watch=1&resourceVersion={version}&timeoutSeconds=3600"
-    async with api.session.get(asked, timeout=None, read_bufsize=1 << 24) as response:
-        async for line in response.content:
-            yield line
+    while True:
+        last = b""
+        asked = f"{api.server}{path}?watch=1&resourceVersion={version}&timeoutSeconds=3600"
+        async with api.session.get(asked, timeout=ENDLESS, read_bufsize=1 << 24) as response:
+            async for last in response.content:
+                yield last
+        if last:
+            version = orjson.loads(last)["object"]["metadata"]["resourceVersion"]
 
 
 # --- the two sides ---------------------------------------------------------------------------------------------------
@@ -187,11 +193,14 @@ async def ours(kubeconfig: Path) -> None:
     )
     recorder = EventRecorder(port, component=OURS, instance=OURS, clock=clock, chance=chance)
     controller = JobController(port=port, stores=stores, events=recorder, clock=clock, settings=JobSettings())
-    async with asyncio.TaskGroup() as group:
-        for each in (here, recorder, controller):
-            group.create_task(each.run())
-        await stores.wait_synced()
-        print(READY.decode(), flush=True)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in (here, recorder, controller):
+                group.create_task(each.run())
+            await stores.wait_synced()
+            print(READY.decode(), flush=True)
+    finally:
+        await plain.close()
 
 
 async def raw(kubeconfig: Path, sample: Mapping[str, Any]) -> None:
