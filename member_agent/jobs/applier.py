@@ -27,7 +27,7 @@ CACHED = 64
 Manifest = Mapping[str, Any]
 
 
-class NameTaken(Exception):
+class NameTaken(errors.AlreadyExists):
     """Something that goes, or that is another's, has the name that an object of a Job must have."""
 
     def __init__(self, kind: Kind, name: str, *, owner: str, going: bool) -> None:
@@ -216,17 +216,21 @@ class JobApplier:
             return unread
         return None if _controller(found).get("uid") == job.uid else error
 
-    async def delete_pods(self, pods: Iterable[PodView]) -> None:
-        """Ask for pods to end, with their own grace."""
+    async def delete_pods(self, pods: Iterable[PodView]) -> list[tuple[PodView, errors.ApiError]]:
+        """Ask for pods to end, with their own grace; those that may not be asked, and why."""
         gate = asyncio.Semaphore(self._at_once)
 
-        async def one(pod: PodView) -> None:
+        async def one(pod: PodView) -> tuple[PodView, errors.ApiError] | None:
             async with gate:
-                await self._delete(kinds.POD, pod.name, namespace=pod.namespace, uid=pod.uid)
+                try:
+                    await self._delete(kinds.POD, pod.name, namespace=pod.namespace, uid=pod.uid)
+                except errors.ApiError as error:
+                    return pod, error
+            return None
 
         async with asyncio.TaskGroup() as group:
-            for pod in pods:
-                group.create_task(one(pod))
+            tasks = [group.create_task(one(pod)) for pod in pods]
+        return [refused for task in tasks if (refused := task.result()) is not None]
 
     # --- status and Commands -----------------------------------------------------------------------------------------
 

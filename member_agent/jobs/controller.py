@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from member_agent.jobs.applier import JobApplier, NameTaken, group_name
 from member_agent.jobs.asking import Told
 from member_agent.jobs.children import KeyMaker
 from member_agent.jobs.lifecycle import ENDS, JobPhase
-from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan
+from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan, undone
 from member_agent.jobs.plugins import BadArgument, Registry
 from member_agent.jobs.plugins.keypairs import new_key_pair
 from member_agent.jobs.reasons import Obstacle
@@ -223,28 +223,41 @@ class JobController:
 
     async def _carry_out(self, job: JobView, decided: Plan) -> tuple[JobStatus | None, Exception | None]:
         """Objects, group and pods; the status with what is there now, and what went wrong. One that fails keeps no other up."""
-        status, failed = decided.status, None
+        status = undone(decided.status, before=job) if decided.status is not None else None
+        failed: Exception | None = None
         try:
-            status = await self._make(job, decided)
+            manifest, status = await self._prepare(job, decided)
+            if decided.create and manifest is not None:
+                await self._create(job, manifest, decided)
             self._obstacles.pop(job.uid, None)
-        except (errors.ApiError, NameTaken, BadArgument) as error:
-            failed = error
+        except (errors.ApiError, BadArgument) as error:
+            failed = error if isinstance(error, errors.ApiError) else errors.Invalid(str(error))
             self._note(job, error, decided)
-        if decided.delete:
-            roster = self._pods.of(job.uid)
-            for pod in decided.delete:
-                roster.send_away(pod)
-            await self._applier.delete_pods(decided.delete)
-        return status, failed
+        return status, await self._delete(job, decided.delete) or failed
 
-    async def _make(self, job: JobView, decided: Plan) -> JobStatus | None:
+    async def _delete(self, job: JobView, pods: Sequence[PodView]) -> Exception | None:
+        """Send pods away; what stood in the way of the first that may not go."""
+        if not pods:
+            return None
+        roster = self._pods.of(job.uid)
+        for pod in pods:
+            roster.send_away(pod)
+        refused = await self._applier.delete_pods(pods)
+        for pod, error in refused:
+            roster.stays(pod)
+            self._tell(job, [Told("FailedDelete", f"pod {pod.name}: {error.message}", Severity.WARNING)])
+        return refused[0][1] if refused else None
+
+    async def _prepare(self, job: JobView, decided: Plan) -> tuple[Mapping[str, Any] | None, JobStatus | None]:
+        """Everything but pods; the manifest that pods are made from, and the status with what is there now."""
         group = self._group(job)
         if decided.delete_group and group is not None:
             await self._applier.delete_group(job, group)
         needed = decided.ensure or decided.remove_objects or decided.create_group or decided.update_group or decided.create
         manifest = await self._applier.manifest(job) if needed else None
         if manifest is None or (decided.create_group and not self._admitted(job, manifest)):
-            return decided.status  # changed or gone: its event brings us back; or it is to be failed: the next look does
+            # Changed or gone: its event brings us back; or it is to be failed: the next look does.
+            return None, undone(decided.status, before=job) if needed and decided.status is not None else decided.status
         status = decided.status
         if decided.remove_objects:
             await self._applier.remove_objects(job, manifest)
@@ -257,9 +270,7 @@ class JobController:
             await self._applier.create_group(job, manifest, priorities=self._priorities())
         if decided.update_group and group is not None:
             await self._applier.update_group(job, manifest, group, priorities=self._priorities())
-        if decided.create:
-            await self._create(job, manifest, decided)
-        return status
+        return manifest, status
 
     async def _create(self, job: JobView, manifest: Mapping[str, Any], decided: Plan) -> None:
         self._expect(job, (order.name for order in decided.create))
@@ -313,7 +324,8 @@ class JobController:
         )
         self._obstacles[job.uid] = obstacle
         self._tell(job, [Told(reason, message, Severity.WARNING)])
-        self._wake((job.namespace, job.name))
+        if not same:
+            self._wake((job.namespace, job.name))  # to say so in the status; else what failed is tried again with back-off
 
     # --- status ------------------------------------------------------------------------------------------------------
 

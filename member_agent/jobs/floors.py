@@ -18,11 +18,12 @@ WHOLE = ""
 class Floors:
     """The floors of one Job as its status remembers them."""
 
-    def __init__(self, job: JobView) -> None:
+    def __init__(self, job: JobView, *, done: Mapping[str, str] | None = None) -> None:
+        """`done`: indices that succeeded, by task, where they are not those that the status remembers."""
         memory = job.status.memory
         self._floors: Mapping[str, int] = memory.floors
         self._rules: Rules = job.rules
-        self._done = {task: ranges.read(text) for task, text in memory.done.items()}
+        self._done = {task: ranges.read(text) for task, text in (memory.done if done is None else done).items()}
         self.whole = memory.floors.get(WHOLE, 0)
 
     def of(self, task: str, index: int) -> int:

@@ -52,8 +52,15 @@ def order(job: JobView, task: str, index: int) -> PodOrder:
 
 
 def places(job: JobView, *, roster: Roster, floors: Floors) -> list[Places]:
-    """Of every task. `roster` has no pods of older versions."""
-    return [_of(job, task, roster=roster, floors=floors) for task in (job.gang.tasks if job.gang else ())]
+    """Of every task, and of those that the Job has no more. `roster` has no pods of older versions."""
+    tasks = job.gang.tasks if job.gang else ()
+    gone = sorted(roster.slots.keys() - {task.name for task in tasks})
+    found = [_of(job, task, roster=roster, floors=floors) for task in tasks]
+    return [*found, *(Places(task, surplus=_pods(roster, roster.there(task))) for task in gone if roster.there(task))]
+
+
+def _pods(roster: Roster, names: Mapping[int, str]) -> tuple[PodView, ...]:
+    return tuple(roster.pods[name] for _, name in sorted(names.items()))
 
 
 def _of(job: JobView, task: Task, *, roster: Roster, floors: Floors) -> Places:
@@ -62,18 +69,18 @@ def _of(job: JobView, task: Task, *, roster: Roster, floors: Floors) -> Places:
     text = job.status.memory.done.get(task.name, "") if done == floors.done(task.name) else ranges.text(done)
     if roster.fills(task.name, first=first, count=task.replicas):
         kept = range(first, first + task.replicas)
-        return Places(task.name, kept=_span(kept), done=text if done else "")
+        inside = all(index in kept for index in done)
+        return Places(task.name, kept=_span(kept), done=text if inside else ranges.text(done & set(kept)))
     there = roster.there(task.name)
     made = ranges.read(job.status.memory.pods.get(task.name, "")) | _lost(task.name, roster=roster, floors=floors)
-    keep = _kept(job, task, first=first, there=there, made=made | done, roster=roster)
+    keep = _kept(job, task, first=first, there=there, made=made | done, done=done, roster=roster)
     missing = [index for index in sorted(keep) if index not in there and index not in done]
     evicted = [index for index in missing if index in made]
-    surplus = [roster.pods[name] for index, name in sorted(there.items()) if index not in keep]
     return Places(
         task=task.name,
         missing=tuple(order(job, task.name, index) for index in missing),
         evicted=tuple(order(job, task.name, index) for index in evicted),
-        surplus=tuple(surplus),
+        surplus=_pods(roster, {index: name for index, name in there.items() if index not in keep}),
         kept=ranges.text(keep & (made | there.keys() | done)),
         done=ranges.text(done & keep) if done else "",
     )
@@ -91,14 +98,21 @@ def _lost(task: str, *, roster: Roster, floors: Floors) -> set[int]:
 
 
 def _kept(
-    job: JobView, task: Task, *, first: int, there: Mapping[int, str], made: frozenset[int] | set[int], roster: Roster
+    job: JobView,
+    task: Task,
+    *,
+    first: int,
+    there: Mapping[int, str],
+    made: frozenset[int] | set[int],
+    done: frozenset[int] | set[int],
+    roster: Roster,
 ) -> set[int]:
     """The indices that the task has."""
     straight = set(range(first, first + task.replicas))
     owned = {index for index in made | there.keys() if index >= 0}
     if ordered(job, task.name) or owned <= straight:
         return straight
-    rank = sorted(owned, key=lambda index: (_worth(roster, there.get(index)), -index), reverse=True)
+    rank = sorted(owned, key=lambda index: (MOST if index in done else _worth(roster, there.get(index)), -index), reverse=True)
     kept = set(rank[: task.replicas])
     free = (index for index in range(first, first + len(owned) + task.replicas) if index not in owned)
     while len(kept) < task.replicas:
@@ -114,7 +128,11 @@ def ordered(job: JobView, task: str) -> bool:
     )
 
 
+MOST = 3
+"""What a success is worth, whether or not its pod is still there."""
+
+
 def _worth(roster: Roster, name: str | None) -> int:
     """Pods that run or have succeeded are worth most, then those that wait, then those that failed or are not there."""
     phase = roster.pods[name].phase if name is not None else ""
-    return {"Succeeded": 3, "Running": 2, "Pending": 1}.get(phase, 0)
+    return {"Succeeded": MOST, "Running": 2, "Pending": 1}.get(phase, 0)

@@ -31,7 +31,7 @@ from member_agent.views import GroupView, JobMemory, JobStatus, JobView, PodView
 from policies.members import CommandView
 from policies.troubles import TROUBLES, same
 
-__all__ = ["Plan", "PodOrder", "Snapshot", "Told", "Urgency", "plan", "wanted"]
+__all__ = ["Plan", "PodOrder", "Snapshot", "Told", "Urgency", "plan", "undone", "wanted"]
 
 
 class Urgency(enum.IntEnum):
@@ -109,6 +109,8 @@ class _Scene:
     roster: Roster
     old: tuple[PodView, ...]
     places: tuple[Places, ...] = ()
+    surplus: int = 0
+    """Pods that are scaled away and not yet being deleted."""
     judged: Judgement = field(default_factory=Judgement)
 
     @property
@@ -170,8 +172,19 @@ def _scene(snapshot: Snapshot, job: JobView, *, now: datetime.datetime, stamp: s
     scene = _Scene(snapshot, job, JobPhase(job.phase), floors, roster, old)
     if scene.phase not in ALIVE or job.gang is None:
         return scene
-    scene = replace(scene, places=tuple(places(job, roster=roster, floors=floors)))
+    scene = _without_surplus(replace(scene, places=tuple(places(job, roster=roster, floors=floors))))
     return replace(scene, judged=_judged(scene, now=now, stamp=stamp))
+
+
+def _without_surplus(scene: _Scene) -> _Scene:
+    """What is scaled away counts for nothing any more: neither pods that are still to go nor their successes of before."""
+    roster, done = scene.roster, {each.task: each.done for each in scene.places if each.done}
+    surplus = {pod.name for each in scene.places for pod in each.surplus}
+    if surplus:
+        lost, roster = roster.lost, Roster(pod for pod in roster.named() if pod.name not in surplus)
+        roster.lost = lost
+    floors = scene.floors if done == scene.job.status.memory.done else Floors(scene.job, done=done)
+    return replace(scene, roster=roster, floors=floors, surplus=len(surplus))
 
 
 def _judged(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Judgement:
@@ -181,7 +194,10 @@ def _judged(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Judgement:
         return Judgement()
     gone = [each for place in scene.places for each in place.evicted if not _there(scene, each.name)]
     again = [each for each in _noted_evictions(job) if each not in gone and _not_running_again(scene, each)]
-    found = list(happenings(job, roster=scene.roster, floors=scene.floors, missing=[*gone, *again], group=scene.snapshot.group))
+    group = scene.snapshot.group
+    if group is not None and (group.deleting or _outdated(scene)):
+        group = None  # it tells of the time before the restart, or of nothing that will be
+    found = list(happenings(job, roster=scene.roster, floors=scene.floors, missing=[*gone, *again], group=group))
     spare = _spare(scene, gone) if job.rules.only_below_minimum else None
     return judge(found, job=job, now=now, stamp=stamp, spare=spare)
 
@@ -278,8 +294,10 @@ def _synced(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Plan:
     )
     written = None if status == snapshot.job.status else status
     urgency = _urgency(snapshot.job, status)
-    if after in ENDS or (armed and effects.create) or _forgotten_first(scene):
+    if after in ENDS:
         return Plan(decisive=True, status=written, urgency=Urgency.END, told=told)
+    if (armed and effects.create) or _forgotten_first(scene):
+        return Plan(decisive=True, status=undone(status, before=job), urgency=Urgency.END, told=told)
     return replace(effects, status=written, urgency=Urgency.END if armed else urgency, told=told)
 
 
@@ -293,7 +311,7 @@ def _counted(scene: _Scene, status: JobStatus) -> JobStatus:
     """In phases that keep ended pods those count, and every other pod is leaving; elsewhere pods of the present version do."""
     phase = scene.phase
     if phase in ALIVE or (phase is JobPhase.RESTARTING and not scene.spent):
-        return count(scene.job, roster=scene.roster, floors=scene.floors, going=len(scene.old), before=status)
+        return count(scene.job, roster=scene.roster, floors=scene.floors, going=len(scene.old) + scene.surplus, before=status)
     ended = Roster(pod for pod in scene.snapshot.roster.named() if pod.ended and not pod.deleting)
     going = len(scene.snapshot.roster.pods) - len(ended.pods)
     return count(scene.job, roster=ended, floors=scene.floors, going=going, before=status)
@@ -371,6 +389,12 @@ def _remembering(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatu
     elif effects.ensure:
         resources = {**resources, **objects_of(job)}
     return msgspec.structs.replace(status, memory=_shared(memory, job.status.memory), controlled_resources=resources)
+
+
+def undone(status: JobStatus, *, before: JobView) -> JobStatus:
+    """The status without what a look says that it made or changed: the next one has to see that it is still to be done."""
+    memory = msgspec.structs.replace(status.memory, generation=before.status.memory.generation)
+    return msgspec.structs.replace(status, memory=memory, controlled_resources=before.status.controlled_resources)
 
 
 def _any(scene: _Scene, task: str) -> bool:

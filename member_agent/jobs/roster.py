@@ -71,6 +71,10 @@ class Roster:
         if pod.name in self.pods:
             self._sent_away.add(pod.uid)
 
+    def stays(self, pod: PodView) -> None:
+        """It could not be sent away."""
+        self._sent_away.discard(pod.uid)
+
     def count(self, task: str, phase: str) -> int:
         """Pods of the task in the phase."""
         return self.phases[task, phase]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import pytest
 
 from apis import keys, kinds
 from apis.kinds import Kind
@@ -143,7 +142,6 @@ def test_a_claim_of_the_first_that_its_pods_still_use_is_not_mounted_by_the_seco
     play(story, register=False)
 
 
-@pytest.mark.xfail(strict=True, reason="objects of plugins are taken for made when one of them could not be")
 def test_keys_of_the_first_that_are_still_terminating_are_waited_for_and_never_used() -> None:
     async def story(stage: Stage) -> None:
         first = await submit(stage, job("train", command="sleep 600", plugins={"ssh": []}))
