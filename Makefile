@@ -47,7 +47,7 @@ lock: $(STAMP) ## resolve dependencies anew
 	  --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock
 
 generate: $(STAMP) ## CRDs and lifecycle pages from their sources
-	@$(PY) -m apis.crdgen && $(PY) -m tests.test_lifecycles
+	@$(PY) -m apis.crdgen && $(PY) -m tests.test_lifecycles && $(PY) -m tests.member_agent.test_lifecycles
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build *.egg-info

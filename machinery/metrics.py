@@ -7,6 +7,7 @@ few.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -63,6 +64,7 @@ class Metrics:
         self._leading = Gauge(f"{PREFIX}_leading", "1 while this process leads, else 0.", ["lease"], registry=registry)
         self._counters: dict[str, Counter] = {}
         self._latencies: dict[str, Histogram] = {}
+        self._gauges: dict[str, Gauge] = {}
 
     def count(self, name: str, documentation: str, **labels: str) -> None:
         """One more of something that a role counts, under the name that the field knows it by."""
@@ -75,6 +77,18 @@ class Metrics:
         if name not in self._latencies:
             self._latencies[name] = Histogram(name, documentation, registry=self.registry, buckets=buckets)
         self._latencies[name].observe(value)
+
+    def gauge(self, name: str, documentation: str, *, value: float, **labels: str) -> None:
+        """How much there is now of something that a role keeps count of."""
+        if name not in self._gauges:
+            self._gauges[name] = Gauge(name, documentation, sorted(labels), registry=self.registry)
+        self._gauges[name].labels(**labels).set(value)
+
+    def forget(self, name: str, **labels: str) -> None:
+        """What the labels named has gone: its gauge goes too."""
+        if name in self._gauges:
+            with contextlib.suppress(KeyError):
+                self._gauges[name].remove(*(labels[each] for each in sorted(labels)))
 
     def queue(self, name: str) -> _Queue:
         """For `WorkQueue(metrics=…)`."""

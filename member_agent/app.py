@@ -261,7 +261,11 @@ async def lead(
             settings=settings.podgroups,
         )
         queue_controller = QueueController(
-            port=local, stores=QueueStores(queues=queues, pods=pods), clock=clock, settings=settings.queues
+            port=local,
+            stores=QueueStores(queues=queues, pods=pods, groups=groups, commands=here.add(kinds.COMMAND, project_command)),
+            events=events,
+            clock=clock,
+            settings=settings.queues,
         )
         # Hub-run Jobs carry no time to live here: the hub keeps it.
         crons = CronController(port=local, informers=here, jobs=jobs, events=events, clock=clock)

@@ -134,7 +134,10 @@ class WorkSettings(_Settings):
 class QueueSettings(_Settings):
     """Local queues."""
 
-    allocated_after: float = Field(default=5.0, ge=0, description="allocated amounts are coalesced so long; people read them")
+    allocated_after: float = Field(
+        default=5.0, ge=0, description="amounts and counters of a queue are coalesced so long; people read them"
+    )
+    workers: int = Field(default=4, gt=0, description="queues looked at at once; a look is one or two writes")
 
 
 class UpstreamSettings(_Settings):

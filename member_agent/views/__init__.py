@@ -12,13 +12,15 @@ from member_agent.views.meta import Condition, Meta, Named, condition, project_n
 from member_agent.views.nodes import OUT_OF_SERVICE, NodeView, project_node
 from member_agent.views.pods import ENDED, PodEnd, PodView
 from member_agent.views.projector import Projector
-from member_agent.views.queues import PriorityView, QueueView, project_priority, project_queue
+from member_agent.views.queues import CLOSED_BY_PARENT, GroupCounts, PriorityView, QueueView, project_priority, project_queue
 from member_agent.views.works import ManifestStatus, Target, WorkView, digest, project_work, status_digest
 
 __all__ = [
+    "CLOSED_BY_PARENT",
     "Condition",
     "ENDED",
     "GroupCondition",
+    "GroupCounts",
     "GroupStatus",
     "GroupView",
     "JobCondition",

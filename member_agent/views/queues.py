@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from apis.vectors import ResourceVector
+from apis import keys
+from apis.quantities import InvalidQuantity
+from apis.vectors import EMPTY, ResourceVector
 from machinery.port import Document
 from member_agent.views.meta import Meta, Wire
 
@@ -19,7 +21,21 @@ class _QueueSpec(Wire, frozen=True):
     guarantee: dict[str, Any] | None = None
 
 
-class _QueueStatus(Wire, frozen=True):
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+"""Annotation, "true" on a queue that was closed with its parent and opens with it."""
+
+
+class GroupCounts(Wire, frozen=True):
+    """PodGroups of a queue by phase, as `status` of a Queue carries them."""
+
+    pending: int = 0
+    inqueue: int = 0
+    running: int = 0
+    unknown: int = 0
+    completed: int = 0
+
+
+class _QueueStatus(GroupCounts, frozen=True):
     state: str = ""
     allocated: dict[str, Any] | None = None
 
@@ -32,7 +48,7 @@ class _Queue(Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A local Queue."""
+    """A local Queue. `managed`: its spec is the hub's; `problem`: a field that counts as nothing, and why."""
 
     name: str
     uid: str
@@ -44,6 +60,11 @@ class QueueView:
     state: str
     allocated: ResourceVector
     namespace: str = field(default="")
+    counts: GroupCounts = GroupCounts()
+    closed_by_parent: bool = False
+    managed: bool = False
+    deleting: bool = False
+    problem: str = ""
 
     @property
     def open(self) -> bool:
@@ -55,20 +76,38 @@ _queue = msgspec.json.Decoder(_Queue).decode
 
 
 def project_queue(document: Document) -> QueueView:
-    """A Queue as the agent keeps it; raises InvalidQuantity."""
+    """A Queue as the agent keeps it; amounts that cannot be read are told in `problem`."""
     queue = _queue(document)
-    guarantee = (queue.spec.guarantee or {}).get("resource")
+    meta, spec, status = queue.metadata, queue.spec, queue.status
+    capability, bad_capability = _amounts("spec.capability", spec.capability)
+    guarantee, bad_guarantee = _amounts("spec.guarantee.resource", (spec.guarantee or {}).get("resource"))
+    allocated, bad_allocated = _amounts("status.allocated", status.allocated)
     return QueueView(
-        name=queue.metadata.name,
-        uid=queue.metadata.uid,
-        version=queue.metadata.resource_version,
-        parent=queue.spec.parent,
-        weight=queue.spec.weight,
-        capability=ResourceVector.from_quantities(queue.spec.capability),
-        guarantee=ResourceVector.from_quantities(guarantee),
-        state=queue.status.state,
-        allocated=ResourceVector.from_quantities(queue.status.allocated),
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        parent=spec.parent,
+        weight=spec.weight,
+        capability=capability,
+        guarantee=guarantee,
+        state=status.state,
+        allocated=allocated,
+        counts=GroupCounts(status.pending, status.inqueue, status.running, status.unknown, status.completed),
+        closed_by_parent=meta.annotation(CLOSED_BY_PARENT) == "true",
+        managed=meta.label(keys.MANAGED_LABEL) == "true",
+        deleting=meta.deletion_timestamp is not None,
+        problem=bad_capability or bad_guarantee or bad_allocated,
     )
+
+
+def _amounts(path: str, written: dict[str, Any] | None) -> tuple[ResourceVector, str]:
+    """The amounts and "", or nothing and what is wrong with them."""
+    try:
+        amounts = ResourceVector.from_quantities(written)
+    except InvalidQuantity as error:
+        return EMPTY, f"{path}: {error}"
+    negative = next((name for name, amount in amounts.items() if amount < 0), None)
+    return (EMPTY, f"{path}.{negative}: {(written or {})[negative]} is negative") if negative is not None else (amounts, "")
 
 
 class _PriorityClass(Wire, frozen=True):
