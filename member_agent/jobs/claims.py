@@ -43,6 +43,19 @@ def made_name(job: str, *, uid: str, index: int) -> str:
     return f"{job}-pvc-{''.join(letters)}"
 
 
+def as_given(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The Job without the names that we wrote into it beside the claims they stand for: its status may not tell of them yet."""
+    metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
+    job, uid = metadata.get("name") or "", metadata.get("uid") or ""
+    volumes = [
+        {name: value for name, value in volume.items() if name != "volumeClaimName"}
+        if volume.get("volumeClaim") is not None and volume.get("volumeClaimName") == made_name(job, uid=uid, index=index)
+        else volume
+        for index, volume in enumerate(spec.get("volumes") or [])
+    ]
+    return {**manifest, "spec": {**spec, "volumes": volumes}} if volumes else manifest
+
+
 def claim_child(claim: Claim, *, namespace: str, owner: Mapping[str, Any]) -> Child:
     """The claim to make. It stays through restarts of the Job and goes with the Job itself."""
 

@@ -23,6 +23,7 @@ from machinery.workqueue import WorkQueue
 from member_agent.jobs.applier import JobApplier, NameTaken, group_name
 from member_agent.jobs.asking import Told
 from member_agent.jobs.children import KeyMaker
+from member_agent.jobs.claims import as_given
 from member_agent.jobs.lifecycle import ENDS, JobPhase
 from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan, undone
 from member_agent.jobs.plugins import BadArgument, Registry
@@ -406,7 +407,7 @@ class JobController:
 def judged(manifest: Mapping[str, Any], *, registry: Registry) -> tuple[str, str] | None:
     """Reason and message of what admission has against a Job; None when nothing. Its Queue is judged elsewhere."""
     try:
-        job = Job.model_validate(manifest)
+        job = Job.model_validate(as_given(manifest))
     except ValidationError as error:
         return "Invalid", summary(of_reading(error))
     problems = validate_job(job, plugins=registry.known)

@@ -12,7 +12,10 @@ import pytest
 from apis import keys, kinds
 from apis.kinds import Kind
 from machinery import errors
+from member_agent.jobs.claims import made_name
+from member_agent.jobs.controller import judged
 from member_agent.jobs.planner import Plan, Snapshot, plan
+from member_agent.jobs.plugins import BUILT_IN
 from member_agent.jobs.roster import Roster
 from member_agent.views import GroupStatus, GroupView, JobView, PodView, Projector
 from simulator.api import MemoryPort
@@ -188,3 +191,14 @@ def test_a_pod_that_may_not_be_deleted_keeps_no_other_and_no_status_up(monkeypat
         assert len(asked) - before < 20
 
     play(story, register=False)
+
+
+def test_a_claim_named_in_the_spec_by_a_controller_that_died_then_is_no_mistake() -> None:
+    name = made_name("train", uid="uid-1", index=0)
+    volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    manifest = manifest_of("train", volumes=[{**volume, "volumeClaimName": name}])
+    manifest["metadata"]["uid"] = "uid-1"
+    assert judged(manifest, registry=BUILT_IN) is None
+    manifest["spec"]["volumes"][0]["volumeClaimName"] = "mine"
+    found = judged(manifest, registry=BUILT_IN)
+    assert found is not None and "spec.volumes[0]" in found[1]
