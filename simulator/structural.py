@@ -162,8 +162,8 @@ def _value_checks(schema: Schema) -> list[Check]:
     bounds: list[tuple[str, Callable[[Any, Any], bool], str]] = [
         ("minimum", lambda v, b: v >= b, "should be greater than or equal to"),
         ("maximum", lambda v, b: v <= b, "should be less than or equal to"),
-        ("minLength", lambda v, b: len(v) >= b, "should be at least as long as"),
-        ("maxLength", lambda v, b: len(v) <= b, "Too long: may not be more than"),
+        ("minLength", lambda v, b: not isinstance(v, str) or len(v) >= b, "should be at least as long as"),
+        ("maxLength", lambda v, b: not isinstance(v, str) or len(v) <= b, "Too long: may not be more than"),
         ("minItems", lambda v, b: len(v) >= b, "should have at least as many items as"),
         ("maxItems", lambda v, b: len(v) <= b, "Too many: must have at most"),
         ("maxProperties", lambda v, b: len(v) <= b, "Too many: must have at most"),
