@@ -17,6 +17,7 @@ import msgspec
 import orjson
 
 from apis import keys, kinds
+from machinery import errors
 from machinery.clock import Chance, Clock
 from machinery.informer import Change, Informers, Key
 from machinery.port import Document, PatchType, Port
@@ -33,6 +34,8 @@ RENEWED: Final = 15.0
 """Seconds within which a live leader renews a Lease that does not say otherwise; upstream's own default."""
 LOOK_AGAIN: Final = 30.0
 """Seconds between looks at what keeps a mode from changing: Jobs that have not ended."""
+PAUSE: Final = 1.0
+"""Seconds before a member that did not answer is asked again."""
 ENDS: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 
 
@@ -186,7 +189,7 @@ class ModeKeeper:
         self._moved = asyncio.Event()
 
     async def run(self, program: Program) -> None:
-        """Until cancelled. Raises what the program raises, and ApiError where the mode cannot be found out."""
+        """Until cancelled. Raises what the program raises."""
         informers = Informers(self._local, self._clock, self._chance)
         for name in FOREIGN:
             informers.add(kinds.LEASE, project_lease, fields=f"metadata.name={name}").subscribe(self._lease_changed)
@@ -209,7 +212,16 @@ class ModeKeeper:
             pass
 
     async def _settle(self) -> Ruling:
-        """The ruling of now, written down; waits until it is known of every Lease whether somebody renews it."""
+        """The ruling of now, written down; asked for until the member answers."""
+        while True:
+            try:
+                return await self._settle_once()
+            except errors.ApiError as error:
+                log.warning("the mode cannot be found out yet: %s", error)
+                await self._clock.sleep(PAUSE)
+
+    async def _settle_once(self) -> Ruling:
+        """Waits until it is known of every Lease whether somebody renews it. Raises ApiError."""
         while (wait := self._leases.undecided(now=self._clock.boot())) > 0:
             await self._pause(wait)
         recorded = await self._recorded()
@@ -229,7 +241,7 @@ class ModeKeeper:
             fresh = looked is not None and looked[0] == foreign and now - looked[1] < LOOK_AGAIN
             if odd and not fresh and self._leases.undecided(now=now) <= 0:
                 looked = (foreign, now)
-                if await self._rule(await self._recorded()) != ruling:
+                if await self._settle() != ruling:
                     return
             soonest = [self._leases.soonest(now=now), LOOK_AGAIN if odd else None]
             await self._pause(min((each for each in soonest if each is not None), default=None))
