@@ -19,6 +19,7 @@ from simulator.world import Member, World
 from tests.member_agent.random_jobs.inventing import Doc, broken, from_schema_alone, sensible
 from tests.member_agent.world import job
 
+pytestmark = pytest.mark.timeout(300)
 EAST = "east"
 LONG = 400.0
 """Virtual seconds: every command but the endless one has ended long before, restarts included."""
