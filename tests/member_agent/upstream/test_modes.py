@@ -10,6 +10,7 @@ from apis import kinds
 from machinery.informer import Change
 from machinery.port import PatchType
 from member_agent.modes import AGENT_MODE, Leases, LeaseView, Mode, Ruling, Situation, project_lease, rule
+from simulator.faults import Moment, answer
 from tests.member_agent.world import EAST, Stage, job
 from tests.member_agent.world import play as play_builtin
 from tests.support import upstream
@@ -168,6 +169,21 @@ def test_a_drained_member_goes_over_to_a_volcano_that_comes_and_stays_with_it_wh
         assert condition(stage).get("status") != "True"
 
     play_builtin(story, programs=upstream.installed())
+
+
+@pytest.mark.parametrize("code", [0, 500, 409])
+def test_a_member_that_does_not_answer_is_asked_again_for_the_mode(code: int) -> None:
+    async def story(stage: Stage) -> None:
+        for moment in Moment:
+            stage.world.faults.at(AGENT, 3, moment, answer(code))
+        await stage.register()
+        third = next(each for each in stage.world.faults.log if (each.actor, each.number) == (AGENT, 3))
+        assert (third.verb, third.kind) == ("patch", kinds.NAMESPACE.name)
+        await stage.until(lambda: mode(stage) == "builtin")
+        work = await stage.grant(job("train", command="sleep 2"))
+        await stage.until(lambda: stage.reported(work) == "Completed")
+
+    play_builtin(story, register=False)
 
 
 def test_a_mode_that_a_person_set_is_kept() -> None:
