@@ -10,11 +10,9 @@ import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from machinery.events import Severity
 from member_agent.jobs.happenings import Firing
-from member_agent.jobs.kills import ACTIONS, Order, scope_of
+from member_agent.jobs.kills import ACTIONS, Order, hub_order, scope_of
 from member_agent.jobs.lifecycle import JOB, JobEvent, JobPhase
 from member_agent.jobs.reasons import Obstacle
 from member_agent.views import JobView
@@ -47,14 +45,6 @@ class Asked:
     order: Order | None = None
     dismissed: tuple[Dismissed, ...] = ()
     wake: float | None = None
-
-
-class _HubOrder(msgspec.Struct, frozen=True):
-    """The annotation `command` (protocol.md 2)."""
-
-    id: str
-    action: str
-    target: str = ""
 
 
 def suspended(job: JobView) -> bool:
@@ -113,11 +103,8 @@ def _known(phase: JobPhase, event: JobEvent) -> bool:
 
 def _hub_order(job: JobView, *, phase: JobPhase) -> Order | None:
     """An order that came with the Work; one that cannot be read or comes too late is none."""
-    if not job.order:
-        return None
-    try:
-        order = msgspec.json.decode(job.order.encode(), type=_HubOrder)
-    except msgspec.MsgspecError:
+    order = hub_order(job)
+    if order is None:
         return None
     event = ACTIONS.get(order.action)
     if event is None or order.id in job.status.memory.orders or not _known(phase, event):

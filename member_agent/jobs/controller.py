@@ -97,6 +97,8 @@ class JobController:
         if change.old is not None and (job is None or job.uid != change.old.uid):
             self._forget(change.old)
         if job is None:
+            if self._commands.of(change.key):
+                self._wake(change.key)  # they came too late to be carried out, and must not wait for a namesake
             return
         self._names[job.uid] = change.key
         if change.old is not None and change.old.generation != job.generation:
@@ -168,6 +170,7 @@ class JobController:
             return await self._decide(job, decided)
         status, failed = await self._carry_out(job, decided)
         again = await self._write_status(job, status, decided)
+        self._tell(job, decided.refused)
         for command in decided.dismissed:
             await self._applier.dismiss(command)
         if failed is not None:
@@ -179,6 +182,7 @@ class JobController:
         self._due.pop(job.uid, None)
         assert decided.status is not None
         if await self._applier.write_status(job, decided.status):
+            self._pods.of(job.uid).settle(decided.settled)
             self._tell(job, decided.told)
             self._tell_reason(job, decided.status)
             for command in decided.dismissed:
@@ -334,6 +338,7 @@ class JobController:
         """Write what is due; the seconds until the rest is."""
         if status is None or status == job.status:
             self._due.pop(job.uid, None)
+            self._pods.of(job.uid).settle(decided.settled)
             self._tell(job, decided.told)
             return None
         now = self._clock.boot()
@@ -343,6 +348,7 @@ class JobController:
             return due - now
         self._due.pop(job.uid, None)
         if await self._applier.write_status(job, status):
+            self._pods.of(job.uid).settle(decided.settled)
             self._tell(job, decided.told)
             self._tell_reason(job, status)
         return None

@@ -115,11 +115,18 @@ def _of_tasks(job: JobView, *, roster: Roster, floors: Floors) -> Iterator[Happe
         if role.policies or job.rules.policies:
             yield from _pending(task.name, roster=roster, job=job)
         done = roster.count(task.name, "Succeeded") + floors.gone_but_done(task.name, roster=roster)
+        done += ended_early(job, roster=roster, task=task.name)
         if task.replicas and done >= task.replicas:
             yield Happening(Event.TASK_COMPLETED, task.name, why=f"every pod of task {task.name} succeeded")
         if roster.restarts[task.name] >= max(role.max_retry, 1):
             why = f"containers of task {task.name} were restarted {roster.restarts[task.name]} times of {role.max_retry}"
             yield Happening(Event.TASK_FAILED, task.name, why=why)
+
+
+def ended_early(job: JobView, *, roster: Roster, task: str) -> int:
+    """Running pods of the task whose main container has succeeded."""
+    main = job.rules.main_container(task)
+    return sum((main, 0) in pod.ends for pod in roster.early.values() if pod.task == task) if main else 0
 
 
 def _pending(task: str, *, roster: Roster, job: JobView) -> Iterator[Happening]:

@@ -96,16 +96,15 @@ def _by_change(order: Order) -> bool:
 
 
 def _remembered(job: JobView, memory: JobMemory, order: Order, *, event: JobEvent, version: int) -> JobMemory:
-    orders = memory.orders
-    if order.command:
-        orders = (*(each for each in orders if each != order.command), order.command)[-ORDERS_KEPT:]
+    orders = _orders(job, memory.orders, new=order.command) if order.command else memory.orders
     memory = msgspec.structs.replace(memory, orders=orders, suspended=event is JobEvent.SUSPEND)
     happening = order.happening
     if _by_change(order):
         memory = msgspec.structs.replace(memory, generation=job.generation)  # else the change would act again after the restart
     acted = {happening.note: ACTED} if happening is not None and happening.index < 0 else {}
     if event in (JobEvent.RESTART, JobEvent.RESUME):
-        return msgspec.structs.replace(memory, floors={WHOLE: version}, pods={}, done={}, since={})
+        started = "" if event is JobEvent.RESUME else memory.started_at  # a new run: its longest time is not spent on resting
+        return msgspec.structs.replace(memory, floors={WHOLE: version}, pods={}, done={}, since={}, started_at=started)
     if event is JobEvent.RESTART_TARGET:
         return msgspec.structs.replace(
             memory,
@@ -115,6 +114,31 @@ def _remembered(job: JobView, memory: JobMemory, order: Order, *, event: JobEven
             since={**_kept(memory.since, order.scope, job=job), **acted},
         )
     return msgspec.structs.replace(memory, since={})
+
+
+def _orders(job: JobView, orders: tuple[str, ...], *, new: str) -> tuple[str, ...]:
+    """With the new one. The hub's order stands in an annotation: it is remembered however many Commands come after it."""
+    standing = hub_order(job)
+    kept = [each for each in orders if each != new][-ORDERS_KEPT + 1 :]
+    if standing is not None and standing.id in orders and standing.id not in (*kept, new):
+        kept.insert(0, standing.id)
+    return (*kept, new)
+
+
+class HubOrder(msgspec.Struct, frozen=True):
+    """The annotation `command` (protocol.md 2)."""
+
+    id: str
+    action: str
+    target: str = ""
+
+
+def hub_order(job: JobView) -> HubOrder | None:
+    """The order that came with the Work; one that cannot be read is none."""
+    try:
+        return msgspec.json.decode(job.order.encode(), type=HubOrder) if job.order else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def _without(indices: Mapping[str, str], scope: str, *, rules: Rules) -> dict[str, str]:

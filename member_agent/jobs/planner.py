@@ -20,7 +20,7 @@ from member_agent.jobs.asking import Told
 from member_agent.jobs.claims import made_name
 from member_agent.jobs.counting import count, verdict
 from member_agent.jobs.floors import Floors
-from member_agent.jobs.happenings import Event, Judgement, happenings, judge
+from member_agent.jobs.happenings import Event, Judgement, ended_early, happenings, judge
 from member_agent.jobs.kills import Order, entered, killed, place_of
 from member_agent.jobs.lifecycle import ALIVE, ENDS, JOB, LEAVING, JobEvent, JobPhase
 from member_agent.jobs.orders import PodOrder
@@ -71,7 +71,9 @@ class Snapshot:
 
         A Job that has or had pods goes on: a missing Work is an anomaly and never an order (protocol.md 2, A3).
         """
-        return self.granted or bool(self.roster.pods or self.made) or self.job.phase not in ("", JobPhase.PENDING)
+        status = self.job.status
+        had = bool(status.memory.pods or status.version) or self.job.phase not in ("", JobPhase.PENDING)
+        return self.granted or had or bool(self.roster.pods or self.made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,12 @@ class Plan:
     status: JobStatus | None = None
     urgency: Urgency = Urgency.COUNTERS
     told: tuple[Told, ...] = ()
+    """Told once the status is written."""
     dismissed: tuple[CommandView, ...] = ()
+    refused: tuple[Told, ...] = ()
+    """Told when the Commands are dismissed, whatever becomes of the status."""
+    settled: tuple[PodView, ...] = ()
+    """Lost pods that the status, once written, remembers or has a right to forget."""
     wake: float | None = None
     """Seconds until time alone changes something."""
 
@@ -146,7 +153,7 @@ def plan(snapshot: Snapshot, *, now: datetime.datetime, stamp: str) -> Plan:
     return replace(
         decided,
         dismissed=tuple(each for each, _ in found.dismissed),
-        told=(*decided.told, *(told for _, told in found.dismissed if told is not None)),
+        refused=tuple(told for _, told in found.dismissed if told is not None),
         wake=min(wakes, default=None),
     )
 
@@ -170,10 +177,15 @@ def _scene(snapshot: Snapshot, job: JobView, *, now: datetime.datetime, stamp: s
         roster = Roster(pod for pod in roster.named() if not floors.stale(pod))
         roster.lost = {slot: pod for slot, pod in lost.items() if not floors.stale(pod)}
     scene = _Scene(snapshot, job, JobPhase(job.phase), floors, roster, old)
-    if scene.phase not in ALIVE or job.gang is None:
+    if scene.phase not in ALIVE or not _readable(job):
         return scene
     scene = _without_surplus(replace(scene, places=tuple(places(job, roster=roster, floors=floors))))
     return replace(scene, judged=_judged(scene, now=now, stamp=stamp))
+
+
+def _readable(job: JobView) -> bool:
+    """Whether it is known what the Job is to have; nothing is made, removed or forgotten else."""
+    return job.gang is not None and not job.unreadable
 
 
 def _without_surplus(scene: _Scene) -> _Scene:
@@ -294,11 +306,12 @@ def _synced(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Plan:
     )
     written = None if status == snapshot.job.status else status
     urgency = _urgency(snapshot.job, status)
+    settled = tuple(snapshot.roster.lost.values()) if scene.phase in ALIVE and _readable(job) else ()
     if after in ENDS:
         return Plan(decisive=True, status=written, urgency=Urgency.END, told=told)
     if (armed and effects.create) or _forgotten_first(scene):
-        return Plan(decisive=True, status=undone(status, before=job), urgency=Urgency.END, told=told)
-    return replace(effects, status=written, urgency=Urgency.END if armed else urgency, told=told)
+        return Plan(decisive=True, status=undone(status, before=job), urgency=Urgency.END, told=told, settled=settled)
+    return replace(effects, status=written, urgency=Urgency.END if armed else urgency, told=told, settled=settled)
 
 
 def _forgotten_first(scene: _Scene) -> bool:
@@ -348,7 +361,7 @@ def _event(scene: _Scene, status: JobStatus, *, phase: JobPhase, fault: tuple[st
         gang = scene.job.gang
         cleared = gang is None or gang.replicas - len(scene.old) >= min(gang.minimum, gang.replicas)
         return JobEvent.CLEARED if cleared else JobEvent.WAITED
-    if phase in LEAVING and not scene.snapshot.roster.unfinished:
+    if phase in LEAVING and not scene.snapshot.roster.unfinished and not scene.snapshot.made:
         return JobEvent.CLEARED
     return JobEvent.WAITED
 
@@ -373,7 +386,7 @@ def _why(scene: _Scene, status: JobStatus, *, event: JobEvent, fault: tuple[str,
 def _remembering(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
     """With what must outlive this agent, and the objects that are there."""
     memory, job = status.memory, scene.job
-    if scene.phase in ALIVE:
+    if scene.phase in ALIVE and _readable(job):
         delayed = any(happening.event is Event.JOB_UPDATED for happening, _ in scene.judged.armed)
         delayed = delayed or Event.JOB_UPDATED.value in scene.judged.since
         memory = msgspec.structs.replace(
@@ -420,7 +433,9 @@ def _explained(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
         return status
     reason, message = "", ""
     if phase is JobPhase.RUNNING:
-        if snapshot.obstacle is not None and effects.create:
+        if job.unreadable:
+            reason, message = "Invalid", job.unreadable
+        elif snapshot.obstacle is not None and effects.create:
             reason, message = snapshot.obstacle.reason, snapshot.obstacle.message
     elif scene.held:
         reason, message = asking.SUSPENDED, asking.SUSPENDED_TEXT
@@ -464,7 +479,7 @@ def _urgency(before: JobView, status: JobStatus) -> Urgency:
 def _effects(scene: _Scene, *, fault: tuple[str, str] | None) -> Plan:
     """What to make and what to remove in the present phase."""
     if scene.phase in ALIVE:
-        return Plan() if fault is not None or scene.job.gang is None else _alive(scene)
+        return Plan() if fault is not None or not _readable(scene.job) else _alive(scene)
     if scene.phase is JobPhase.RESTARTING:
         stale = tuple(pod for pod in scene.old if not pod.deleting)
         return Plan(delete=() if scene.spent else stale, delete_group=_outdated(scene))
@@ -515,13 +530,14 @@ def _after_the_end(scene: _Scene) -> Plan:
     told = tuple(
         Told("CommandTooLate", f"{each.action} of Command {each.name}: the Job is {job.phase}", Severity.WARNING)
         for each in scene.snapshot.commands
+        if each.uid not in job.status.memory.orders
     )
     return replace(
         effects,
         status=None if status == job.status else status,
         urgency=Urgency.COUNTERS,
         dismissed=scene.snapshot.commands,
-        told=told,
+        refused=told,
     )
 
 
@@ -552,7 +568,8 @@ def _waiting_tasks(scene: _Scene) -> Iterator[str]:
 def _ready(scene: _Scene, task: str) -> int:
     """Pods of a task that run with every container ready, or have succeeded."""
     gone = scene.floors.gone_but_done(task, roster=scene.roster)
-    return scene.roster.ready[task] + scene.roster.count(task, "Succeeded") + gone
+    early = ended_early(scene.job, roster=scene.roster, task=task)
+    return scene.roster.ready[task] + scene.roster.count(task, "Succeeded") + gone + early
 
 
 def may_make_pods(job: JobView, group: GroupView) -> bool:

@@ -75,6 +75,12 @@ class Roster:
         """It could not be sent away."""
         self._sent_away.discard(pod.uid)
 
+    def settle(self, pods: Iterable[PodView]) -> None:
+        """That these were lost is in the status now, or does not matter any more."""
+        for pod in pods:
+            if self.lost.get((pod.task, pod.index)) is pod:
+                del self.lost[pod.task, pod.index]
+
     def count(self, task: str, phase: str) -> int:
         """Pods of the task in the phase."""
         return self.phases[task, phase]

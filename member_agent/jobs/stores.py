@@ -39,7 +39,7 @@ class PodIndex:
     def changed(self, change: Change[PodView]) -> None:
         """Fold one change in."""
         old, new = change.old, change.new
-        if old is not None and old.owner and (new is None or new.uid != old.uid):
+        if old is not None and old.owner and (new is None or not new.task or (new.uid, new.owner) != (old.uid, old.owner)):
             roster = self._rosters.get(old.owner)
             if roster is not None:
                 roster.remove(old)

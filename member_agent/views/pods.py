@@ -50,6 +50,11 @@ class _PodSpec(Wire, frozen=True):
     scheduler_name: str = ""
     priority: int = 0
     scheduling_gates: list[Any] | None = None
+    restart_policy: str = ""
+
+    def final(self, code: int) -> bool:
+        """Whether a container that ended with this exit code is not started again by its kubelet."""
+        return self.restart_policy != "Always" and not (self.restart_policy == "OnFailure" and code)
 
 
 class _PodStatus(Wire, frozen=True):

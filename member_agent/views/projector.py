@@ -9,7 +9,16 @@ import msgspec
 from apis import keys
 from apis.runs import UnreadableRun, decode_record
 from machinery.port import Document
-from member_agent.views.jobs import JobDocument, JobSkeleton, JobStatus, JobView, PlacedDocument, Rules, fields_of_place, rules_of
+from member_agent.views.jobs import (
+    JobDocument,
+    JobSkeleton,
+    JobStatus,
+    JobView,
+    PlacedDocument,
+    Rules,
+    fields_of_place,
+    rules_of,
+)
 from member_agent.views.meta import number
 from member_agent.views.pods import ENDED, PodDocument, PodEnd, PodView
 from policies.shapes import PodTemplate, Pool, UnreadableShape, read_gang, read_shape
@@ -114,7 +123,7 @@ class Projector:
             restarts=status.restarts,
             evicted=status.evicted,
             end=PodEnd(*status.failure, at=status.finished_at) if ended else None,
-            ends=status.ends,
+            ends=tuple(each for each in status.ends if spec.final(each[1])),
         )
 
     def _shared(self, rules: Rules) -> Rules:

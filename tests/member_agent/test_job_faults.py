@@ -12,12 +12,15 @@ import pytest
 from apis import keys, kinds
 from apis.kinds import Kind
 from machinery import errors
+from machinery.informer import Change
 from member_agent.jobs.claims import made_name
 from member_agent.jobs.controller import judged
 from member_agent.jobs.planner import Plan, Snapshot, plan
 from member_agent.jobs.plugins import BUILT_IN
 from member_agent.jobs.roster import Roster
+from member_agent.jobs.stores import PodIndex
 from member_agent.views import GroupStatus, GroupView, JobView, PodView, Projector
+from policies.members import CommandView, project_command
 from simulator.api import MemoryPort
 from tests.member_agent.test_room import group as group_of
 from tests.member_agent.test_room import pod, shape
@@ -202,3 +205,154 @@ def test_a_claim_named_in_the_spec_by_a_controller_that_died_then_is_no_mistake(
     manifest["spec"]["volumes"][0]["volumeClaimName"] = "mine"
     found = judged(manifest, registry=BUILT_IN)
     assert found is not None and "spec.volumes[0]" in found[1]
+
+
+# --- orders ----------------------------------------------------------------------------------------------------------
+
+
+def command(action: str, uid: str = "c1") -> CommandView:
+    target = {"apiVersion": kinds.JOB.api_version, "kind": "Job", "name": "train", "uid": "uid-1"}
+    meta = {"name": uid, "namespace": "default", "uid": uid, "creationTimestamp": STAMP, "resourceVersion": "1"}
+    return project_command(orjson.dumps({"metadata": meta, "action": action, "target": target}))
+
+
+def test_a_refused_command_is_told_though_counters_wait() -> None:
+    async def story(stage: Stage) -> None:
+        first = manifest_of("train", replicas=1, command="sleep 5")
+        other = manifest_of("train", replicas=1, command="sleep 600")["spec"]["tasks"][0]
+        first["spec"]["tasks"].append({**other, "name": "other"})
+        await stage.grant(first)
+        await stage.until(lambda: len(stage.running("train")) == 1)
+        meta = {"name": "odd", "namespace": "default"}
+        target = {"apiVersion": kinds.JOB.api_version, "kind": "Job", "name": "train"}
+        body = {"metadata": meta, "action": "MeltJob", "target": target}
+        await stage.world.apply(typed(kinds.COMMAND, body), server=EAST)
+        await stage.until(lambda: stage.world.all(kinds.COMMAND, server=EAST) == [])
+        await stage.world.advance(3)
+        assert [each["reason"] for each in stage.world.all(kinds.EVENT, server=EAST)].count("CommandRefused") == 1
+
+    play(story)
+
+
+def test_a_command_for_a_job_that_vanishes_is_not_left_for_a_namesake(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = MemoryPort.patch
+
+    async def patch(self: MemoryPort, kind: Kind, name: str, body: Any, **more: Any) -> Any:
+        if kind == kinds.JOB and "Aborting" in str(body):
+            await MemoryPort(self.server, agent="kubectl").delete(kinds.JOB, name, namespace="default")
+        return await real(self, kind, name, body, **more)
+
+    monkeypatch.setattr(MemoryPort, "patch", patch)
+
+    async def story(stage: Stage) -> None:
+        await stage.world.apply(manifest_of("train", command="sleep 600"), server=EAST)
+        await stage.until(lambda: stage.phase("train") == "Running")
+        target = {"apiVersion": kinds.JOB.api_version, "kind": "Job", "name": "train"}
+        body = {"metadata": {"name": "stop", "namespace": "default"}, "action": "AbortJob", "target": target}
+        await stage.world.apply(typed(kinds.COMMAND, body), server=EAST)
+        await stage.until(lambda: stage.world.all(kinds.COMMAND, server=EAST) == [])
+
+    play(story, register=False)
+
+
+def test_a_command_that_was_carried_out_was_not_too_late() -> None:
+    decided = decide(view("Terminated", memory={"orders": ["c1"]}), commands=(command("TerminateJob"),))
+    assert [each.name for each in decided.dismissed] == ["c1"]
+    assert decided.told == ()
+
+
+def test_an_order_of_the_hub_is_remembered_as_long_as_it_stands() -> None:
+    note = {keys.COMMAND: orjson.dumps({"id": "h1", "action": "RestartJob"}).decode()}
+    job = view(notes=note, from_hub=True, memory={"orders": ["h1", *(f"c{each}" for each in range(7))]}, maxRetry=99)
+    decided = decide(job, member(0), member(1), commands=(command("RestartJob", "another"),))
+    assert decided.status is not None
+    assert {"h1", "another"} <= set(decided.status.memory.orders)
+    assert len(decided.status.memory.orders) <= 9
+
+
+@pytest.mark.parametrize("phase", ["Aborting", "Terminating", "Completing"])
+def test_a_job_is_not_gone_while_a_pod_was_made_and_is_not_seen_yet(phase: str) -> None:
+    job = view(phase)
+    assert phase_of(decide(job, made=frozenset({"train-work-0"})), job) == phase
+    assert phase_of(decide(job), job) != phase
+
+
+def test_the_time_that_a_job_rested_is_no_part_of_its_longest_run() -> None:
+    limit = {keys.MAX_RUN_TIME: "90s"}
+    job = view("Aborted", notes=limit, memory={"suspended": True, "startedAt": "2025-12-31T20:00:00Z"})
+    decided = decide(job)
+    assert decided.status is not None
+    resumed = dataclasses.replace(job, status=decided.status)
+    assert phase_of(decide(resumed), resumed) == "Pending"
+
+
+# --- what is remembered ----------------------------------------------------------------------------------------------
+
+
+def test_a_typing_error_in_a_job_that_runs_is_told_and_forgets_nothing() -> None:
+    memory = {"pods": {"work": "0-1"}, "done": {"work": "0"}, "since": {"PodEvicted/train-work-1": STAMP}}
+    job = view(notes={keys.MAX_RUN_TIME: "soon"}, memory=memory)
+    decided = decide(job, member(1))
+    assert decided.status is not None
+    assert decided.status.state.phase == "Running"
+    assert decided.status.state.reason == "Invalid"
+    assert keys.MAX_RUN_TIME in decided.status.state.message
+    kept = decided.status.memory
+    assert (kept.pods, kept.done, kept.since) == (memory["pods"], memory["done"], memory["since"])
+
+
+def test_a_pod_that_is_nobodys_any_more_is_no_pod_of_the_job() -> None:
+    index = PodIndex()
+    ours = member(0)
+    index.changed(Change(("ns", ours.name), None, ours))
+    free = dataclasses.replace(ours, owner="")
+    index.changed(Change(("ns", ours.name), ours, free))
+    assert index.of("uid-1").pods == {}
+
+
+def test_a_run_of_the_hub_that_lost_all_its_pods_goes_on_without_its_work() -> None:
+    for memory, version in (({"pods": {"work": "0-1"}}, 0), ({"floors": {"": 1}}, 1)):
+        job = view("Pending", from_hub=True, memory=memory, status={"version": version})
+        decided = decide(job, group=inqueue(job_version=version), granted=False)
+        assert len(decided.create) == 2, memory
+
+
+def test_a_pod_that_was_lost_and_then_scaled_away_is_no_eviction_when_there_are_more_again() -> None:
+    policies = [{"event": "PodEvicted", "action": "AbortJob"}]
+    index = PodIndex()
+    for each in (member(0), member(1)):
+        index.changed(Change(("ns", each.name), None, each))
+    index.changed(Change(("ns", "train-work-1"), member(1), None))
+    roster = index.of("uid-1")
+    small = view(replicas=1, policies=policies)
+    decided = plan(Snapshot(job=small, group=inqueue(), roster=roster, queue=None), now=NOW, stamp=STAMP)
+    assert decided.status is not None
+    roster.settle(decided.settled)
+    grown = dataclasses.replace(view(replicas=2, policies=policies), status=decided.status)
+    decided = plan(Snapshot(job=grown, group=inqueue(), roster=roster, queue=None), now=NOW, stamp=STAMP)
+    assert not decided.decisive
+    assert [each.index for each in decided.create] == [1]
+
+
+# --- main containers -------------------------------------------------------------------------------------------------
+
+
+def test_a_task_has_completed_when_its_main_containers_have() -> None:
+    policies = [{"event": "TaskCompleted", "action": "CompleteJob"}]
+    job = view(replicas=2, notes={keys.MAIN_CONTAINER: "work=main"}, policies=policies)
+    over = member(0, ends=(("main", 0),))
+    assert not decide(job, over, member(1)).decisive
+    decided = decide(job, over, member(1, ends=(("main", 0),)))
+    assert phase_of(decided, job) == "Completing"
+
+
+@pytest.mark.parametrize(
+    ("restart", "code", "ends"), [("Never", 3, True), ("OnFailure", 3, False), ("OnFailure", 0, True), ("Always", 0, False)]
+)
+def test_a_container_that_its_kubelet_starts_again_has_not_ended(restart: str, code: int, ends: bool) -> None:
+    body = {
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u", "creationTimestamp": STAMP, "resourceVersion": "1"},
+        "spec": {"restartPolicy": restart, "containers": [{"name": "main"}, {"name": "proxy"}]},
+        "status": {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": code}}}]},
+    }
+    assert Projector().pod(orjson.dumps(body)).ends == ((("main", code),) if ends else ())
