@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ from policies.shapes import PodShape, Taint
 
 Amounts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+Scores = npt.NDArray[np.float64]
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """The label that makes every node unlike all others; node classes leave it out."""
@@ -96,141 +98,240 @@ class Shortage:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Some rows of a room as a rule may see them: `free` and `allocatable` belong to `rows`, one column per resource. A row may
+    stand there several times with different amounts: what it would look like with one more pod, with two more, …"""
+
+    layout: Layout
+    rows: Rows
+    free: Amounts
+    allocatable: Amounts
+
+    def column(self, resource: str) -> int | None:
+        """Where a resource stands; None when no node has it."""
+        return self.layout.columns.get(resource)
+
+
+class Rules(Protocol):
+    """What decides where pods may go and where they go best, requests apart."""
+
+    @property
+    def scores_nodes(self) -> bool:
+        """Whether `node_order` tells nodes apart; where it does not, the fullest node is the best."""
+        ...
+
+    def predicate(self, layout: Layout, shape: PodShape) -> Mask:
+        """Nodes that may run the shape."""
+        ...
+
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
+        """How many more pods of the shape each row takes."""
+        ...
+
+    def node_order(self, columns: Columns, shape: PodShape) -> Scores:
+        """How good each row is; larger is better."""
+        ...
+
+
 @dataclass(slots=True)
 class _Answer:
-    """What is known of one shape: pods that fit and fullness by row (infinite where none fits), and how many of the touched
-    rows are in it already. Asking again costs only what changed since."""
+    """What is known of one shape: nodes that may run it, pods that fit and cost by row (smaller is better, infinite where none
+    fits), and up to which change. Asking again costs only what changed since."""
 
+    admitted: Mask
     fits: Amounts
-    fullness: npt.NDArray[np.float64]
+    cost: Scores
     seen: int
 
 
-KEPT_TOUCHES: Final = 1 << 16
-"""Changes remembered for kept answers; beyond that they are made anew."""
+FIRST_LEVELS: Final = 4
+"""Pods on one node that are looked at together before twice as many are."""
 
 
 @dataclass(slots=True)
 class Room:
-    """Free amounts to plan on; `taken` counts, per shape that wants nodes of its own, who sits where."""
+    """Free amounts to plan on; `taken` counts, per shape that wants nodes of its own, who sits where. Without `rules`
+    selectors, taints and host ports decide, and the fullest node is the best."""
 
     layout: Layout
     free: Amounts
     allocatable: Amounts
     taken: dict[PodShape, dict[int, int]] = field(default_factory=dict)
+    rules: Rules | None = None
     _answers: dict[PodShape, _Answer] = field(default_factory=dict, repr=False)
-    _touched: list[int] = field(default_factory=list, repr=False)
-    """Rows changed since the answers were first kept, in order."""
+    _changed: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    """By row, the number of the last change to it."""
+    _changes: int = field(default=0, repr=False)
 
-    def copy(self) -> Room:
+    def __post_init__(self) -> None:
+        self._changed = np.zeros(len(self.layout.names), dtype=np.int64)
+
+    def copy(self, *, rules: Rules | None = None) -> Room:
         """A room of its own to plan on."""
         taken = {shape: dict(rows) for shape, rows in self.taken.items()}
-        return Room(layout=self.layout, free=self.free.copy(), allocatable=self.allocatable, taken=taken)
+        return Room(layout=self.layout, free=self.free.copy(), allocatable=self.allocatable, taken=taken, rules=rules)
 
     def capacity(self, shape: PodShape) -> Amounts:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it."""
-        return self._capacity(shape, np.arange(len(self.layout.names)))
+        return self._capacity(shape, self._all(), self.admitted(shape))
 
-    def _capacity(self, shape: PodShape, rows: npt.NDArray[np.intp]) -> Amounts:
-        fits = np.where(self.layout.admits(shape)[rows], np.int64(UNBOUNDED), np.int64(0))
+    def admitted(self, shape: PodShape) -> Mask:
+        """Which nodes may run the shape, requests apart."""
+        known = self._answers.get(shape)
+        if known is not None:
+            return known.admitted
+        return self.layout.admits(shape) if self.rules is None else self.rules.predicate(self.layout, shape)
+
+    def _all(self) -> Rows:
+        return np.arange(len(self.layout.names))
+
+    def _columns(self, rows: Rows) -> Columns:
+        return Columns(self.layout, rows, self.free[rows], self.allocatable[rows])
+
+    def _capacity(self, shape: PodShape, rows: Rows, admitted: Mask) -> Amounts:
+        fits = np.where(admitted[rows], np.int64(UNBOUNDED), np.int64(0))
         for name, amount in shape.requests.items():
             column = self.layout.columns.get(name)
             if column is None:
                 return np.zeros(len(rows), dtype=np.int64)
             np.minimum(fits, np.maximum(self.free[rows, column], 0) // amount, out=fits)
-        if shape.one_per_node:
-            taken = np.isin(rows, list(self.taken.get(shape, ())))
-            fits = np.where(taken, 0, np.minimum(fits, 1))
-        return fits
+        if self.rules is not None:
+            return np.minimum(fits, self.rules.limits(self._columns(rows), shape))
+        return np.minimum(fits, self.alone(shape, rows)) if shape.one_per_node else fits
 
-    def _fullness(self, shape: PodShape, rows: npt.NDArray[np.intp], fits: Amounts) -> npt.NDArray[np.float64]:
-        """The largest free share among the resources asked for: small means nearly full, infinite that nothing fits."""
-        share = np.zeros(len(rows))
+    def alone(self, shape: PodShape, rows: Rows) -> Amounts:
+        """1 for rows without a pod of a shape that wants nodes of its own, else 0."""
+        return np.where(np.isin(rows, list(self.taken.get(shape, ()))), np.int64(0), np.int64(1))
+
+    def _cost(self, shape: PodShape, columns: Columns) -> Scores:
+        if self.rules is not None and self.rules.scores_nodes:
+            return -self.rules.node_order(columns, shape)
+        share = np.zeros(len(columns.rows))
         for name in shape.requests:
             column = self.layout.columns.get(name)
             if column is not None:
-                np.maximum(share, self.free[rows, column] / np.maximum(self.allocatable[rows, column], 1), out=share)
-        return np.where(fits > 0, share, np.inf)
+                # The largest free share among the resources asked for: small means nearly full.
+                np.maximum(share, columns.free[:, column] / np.maximum(columns.allocatable[:, column], 1), out=share)
+        return share
+
+    def _look(self, shape: PodShape, rows: Rows, admitted: Mask) -> tuple[Amounts, Scores]:
+        fits = self._capacity(shape, rows, admitted)
+        return fits, np.where(fits > 0, self._cost(shape, self._columns(rows)), np.inf)
 
     def _answer(self, shape: PodShape) -> _Answer:
         """What is known of the shape, brought up to date."""
-        if len(self._touched) > KEPT_TOUCHES:
-            self._answers.clear()
-            self._touched.clear()
         known = self._answers.get(shape)
         if known is None:
-            rows = np.arange(len(self.layout.names))
-            fits = self._capacity(shape, rows)
-            known = self._answers[shape] = _Answer(fits, self._fullness(shape, rows, fits), len(self._touched))
-        elif known.seen < len(self._touched):
-            rows = np.array(sorted(set(self._touched[known.seen :])), dtype=np.intp)
-            fits = self._capacity(shape, rows)
-            known.fits[rows] = fits
-            known.fullness[rows] = self._fullness(shape, rows, fits)
-            known.seen = len(self._touched)
+            admitted = self.admitted(shape)
+            fits, cost = self._look(shape, self._all(), admitted)
+            known = self._answers[shape] = _Answer(admitted, fits, cost, self._changes)
+        elif known.seen < self._changes:
+            rows = np.flatnonzero(self._changed > known.seen)
+            rows = rows[known.admitted[rows]]
+            known.fits[rows], known.cost[rows] = self._look(shape, rows, known.admitted)
+            known.seen = self._changes
         return known
 
-    def place(self, needs: Sequence[tuple[PodShape, int]]) -> tuple[Spot, ...] | Shortage:
-        """Take room for all pods or for none. Fullest nodes first, ties by name, so that large pods find empty nodes."""
+    def place(self, needs: Sequence[tuple[PodShape, int]], *, within: Mask | None = None) -> tuple[Spot, ...] | Shortage:
+        """Take room for all pods or for none, within some nodes if so asked; ties by name."""
         spots: list[Spot] = []
         for shape, count in needs:
-            placed = self._take(shape, count, whole=True)
+            placed = self._take(shape, count, whole=True, within=within)
             if isinstance(placed, Shortage):
                 self.give_back(spots)
                 return placed
             spots += placed
         return tuple(spots)
 
-    def place_some(self, shape: PodShape, count: int) -> tuple[Spot, ...]:
+    def place_some(self, shape: PodShape, count: int, *, within: Mask | None = None) -> tuple[Spot, ...]:
         """Take room for as many of the pods as fit."""
-        placed = self._take(shape, count, whole=False)
+        placed = self._take(shape, count, whole=False, within=within)
         return () if isinstance(placed, Shortage) else tuple(placed)
 
     def take(self, spot: Spot) -> None:
         """Take room at a place that somebody else chose; the node may be overdrawn by it."""
-        self._change(spot, 1)
+        self._change([spot], 1)
 
     def give_back(self, spots: Sequence[Spot]) -> None:
         """Undo what `place` took."""
-        for spot in spots:
-            self._change(spot, -1)
+        self._change(spots, -1)
 
-    def _take(self, shape: PodShape, count: int, *, whole: bool) -> list[Spot] | Shortage:
+    def _take(self, shape: PodShape, count: int, *, whole: bool, within: Mask | None) -> list[Spot] | Shortage:
         known = self._answer(shape)
-        spots = self._one(shape, known) if count == 1 else self._many(shape, known, count)
+        fits, cost = known.fits, known.cost
+        if within is not None:
+            fits, cost = np.where(within, fits, 0), np.where(within, cost, np.inf)
+        spots = self._one(shape, fits, cost) if count == 1 else self._many(shape, fits, cost, count)
         placed = sum(spot.count for spot in spots)
         if placed < count and whole:
             return Shortage(shape, count, placed, self.explain(shape, count=count, placed=placed))
+        self._change(spots, 1)
+        return spots
+
+    @staticmethod
+    def _one(shape: PodShape, fits: Amounts, cost: Scores) -> list[Spot]:
+        row = int(cost.argmin()) if len(cost) else 0
+        return [Spot(row, shape, 1)] if len(fits) and fits[row] > 0 else []
+
+    def _many(self, shape: PodShape, fits: Amounts, cost: Scores, count: int) -> list[Spot]:
+        """As if the pods were placed one after the other, each on the best node there is then."""
+        rows = _best(cost, count)
+        rows = rows[fits[rows] > 0]
+        room = np.minimum(fits[rows], count)
+        if not len(rows) or self._packs(shape, rows, cost[rows], room):
+            filled = np.cumsum(room)
+            rows = rows[: int(np.searchsorted(filled, count)) + 1]
+            numbers = np.minimum(room[: len(rows)], np.maximum(count - filled[: len(rows)] + room[: len(rows)], 0))
+        else:
+            rows, numbers = self._spread(shape, np.sort(rows), fits, count)
+        return [Spot(row, shape, number) for row, number in zip(rows.tolist(), numbers.tolist(), strict=True) if number]
+
+    def _packs(self, shape: PodShape, rows: Rows, cost: Scores, room: Amounts) -> bool:
+        """A node only gets better with every pod it is given: then the best one is filled first."""
+        if self.rules is None or not self.rules.scores_nodes:
+            return True
+        more = rows[room > 1]
+        return not len(more) or bool((self._levels(shape, more, 2)[:, 1] <= cost[room > 1]).all())
+
+    def _levels(self, shape: PodShape, rows: Rows, levels: int) -> Scores:
+        """Cost of every row for its first pod, its second, … as (rows, levels)."""
+        each = np.repeat(rows, levels)
+        before = np.tile(np.arange(levels, dtype=np.int64), len(rows))
+        free = self.free[each]
+        for name, amount in shape.requests.items():
+            free[:, self.layout.columns[name]] -= before * amount
+        return self._cost(shape, Columns(self.layout, each, free, self.allocatable[each])).reshape(len(rows), levels)
+
+    def _spread(self, shape: PodShape, rows: Rows, fits: Amounts, count: int) -> tuple[Rows, Amounts]:
+        """The cheapest places, a node's second pod never before its first; looks as deep as needed."""
+        room = np.minimum(fits[rows], count)
+        deepest = int(room.max())
+        levels = min(FIRST_LEVELS, deepest)
+        while True:
+            cost = np.maximum.accumulate(self._levels(shape, rows, levels), axis=1)
+            cost[np.arange(levels) >= room[:, None]] = np.inf
+            order = np.argsort(cost, axis=None, kind="stable")[:count]
+            order = order[np.isfinite(cost.ravel()[order])]
+            numbers = np.bincount(order // levels, minlength=len(rows)).astype(np.int64)
+            if levels == deepest or not ((numbers == levels) & (room > levels)).any():
+                return rows, numbers
+            levels = min(levels * 2, deepest)
+
+    def _change(self, spots: Sequence[Spot], sign: int) -> None:
+        if not spots:
+            return
+        self._changes += 1
         for spot in spots:
-            self._change(spot, 1)
-        return spots
-
-    @staticmethod
-    def _one(shape: PodShape, known: _Answer) -> list[Spot]:
-        row = int(known.fullness.argmin()) if len(known.fullness) else 0
-        return [Spot(row, shape, 1)] if len(known.fits) and known.fits[row] > 0 else []
-
-    @staticmethod
-    def _many(shape: PodShape, known: _Answer, count: int) -> list[Spot]:
-        rows = np.flatnonzero(known.fits)
-        rows = rows[np.argsort(known.fullness[rows], kind="stable")]
-        filled = np.cumsum(np.minimum(known.fits[rows], count))
-        spots, left = [], count
-        for row in rows[: int(np.searchsorted(filled, count)) + 1].tolist():
-            number = min(int(known.fits[row]), left)
-            spots.append(Spot(row, shape, number))
-            left -= number
-        return spots
-
-    def _change(self, spot: Spot, sign: int) -> None:
-        self._touched.append(spot.row)
-        for name, amount in spot.shape.requests.items():
-            self.free[spot.row, self.layout.columns[name]] -= sign * amount * spot.count
-        if spot.shape.one_per_node:
-            rows = self.taken.setdefault(spot.shape, {})
-            rows[spot.row] = rows.get(spot.row, 0) + sign * spot.count
-            if rows[spot.row] <= 0:
-                del rows[spot.row]
+            row, shape = spot.row, spot.shape
+            self._changed[row] = self._changes
+            for name, amount in shape.requests.items():
+                self.free[row, self.layout.columns[name]] -= sign * amount * spot.count
+            if shape.one_per_node:
+                rows = self.taken.setdefault(shape, {})
+                rows[row] = rows.get(row, 0) + sign * spot.count
+                if rows[row] <= 0:
+                    del rows[row]
 
     def explain(self, shape: PodShape, *, count: int, placed: int) -> str:
         """Why `count` pods do not fit, as a sentence with numbers."""
@@ -239,7 +340,7 @@ class Room:
         if shape.unknown:
             return f"{wanted}: {shape.unknown} is not decided by this scheduler yet"
         usable = int(self.layout.usable.sum())
-        admitted = self.layout.admits(shape)
+        admitted = self.admitted(shape)
         parts = [f"{nodes} nodes"]
         if nodes - usable:
             parts.append(f"{nodes - usable} not ready or cordoned")
@@ -256,6 +357,17 @@ class Room:
         short = int((free < amount).sum())
         most = quantity(name, milli=int(free.max())) if len(free) else 0
         return f"{short} with too little {name} (most free: {most})" if short else ""
+
+
+def _best(cost: Scores, count: int) -> Rows:
+    """The `count` cheapest rows, the cheapest first, ties by row. No more can be needed for as many pods."""
+    if count < len(cost):
+        limit = np.partition(cost, count - 1)[count - 1]
+        sure = np.flatnonzero(cost < limit)
+        rows = np.concatenate((sure, np.flatnonzero(cost == limit)[: count - len(sure)]))
+    else:
+        rows = np.arange(len(cost))
+    return rows[np.argsort(cost[rows], kind="stable")]
 
 
 _ONE_POD = ResourceVector({"pods": 1000})

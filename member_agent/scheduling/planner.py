@@ -20,7 +20,6 @@ from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.views import SCHEDULED, GroupCondition, GroupStatus, GroupView, PodView, QueueView
 from policies.shapes import PodShape
 
-
 NO_ROOM = "NotEnoughResources"
 
 

@@ -1,0 +1,171 @@
+"""How answers of plugins become one (reference/volcano.md 4.1, "Combining plugin answers").
+
+Order: the first plugin in tier order that tells two apart. Votes: tier by tier; one rejection ends it, else one permission
+does, and where all abstain the answer is yes. Ready, overused, allocatable, predicates: all must agree. Victims: the
+intersection within a tier; the first tier that names any decides. Starving: all of the first tier that has an opinion.
+Scores are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from apis.vectors import ResourceVector
+from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask, Scores, Spot
+from member_agent.scheduling.plugins.protocol import GATES, Allowance, Ballot, Plugin, Victim, Vote, answers
+from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.snapshot import Waiting
+from member_agent.views import PodView
+from policies.shapes import PodShape
+
+Answer = Callable[..., Any]
+
+
+class Tiers:
+    """The plugins of one session, asked together."""
+
+    def __init__(self, plugins: Sequence[Sequence[Plugin]]) -> None:
+        self._by_tier: dict[str, list[list[Answer]]] = {}
+        for question in GATES:
+            tiers = [[found for plugin in tier if (found := answers(plugin, question))] for tier in plugins]
+            self._by_tier[question] = [tier for tier in tiers if tier]
+        self._all = {question: [each for tier in tiers for each in tier] for question, tiers in self._by_tier.items()}
+
+    # --- order -------------------------------------------------------------------------------------------------------
+
+    def queue_order(self, queue: str) -> tuple[Any, ...]:
+        """Key of a queue; ties by name."""
+        return (*(ask(queue) for ask in self._all["queue_order"]), queue)
+
+    def job_order(self, gang: Waiting) -> tuple[Any, ...]:
+        """Key of a gang; ties by age, then UID."""
+        return (*(ask(gang) for ask in self._all["job_order"]), gang.created, gang.group.uid, gang.key)
+
+    def task_order(self, pod: PodView) -> tuple[Any, ...]:
+        """Key of a pod; ties by index, then age, then name."""
+        own = (ask(pod) for ask in self._all["task_order"])
+        return (*own, pod.index if pod.index >= 0 else UNBOUNDED, pod.created, pod.task, len(pod.name), pod.name)
+
+    # --- votes and agreements ----------------------------------------------------------------------------------------
+
+    def job_enqueueable(self, gang: Waiting) -> Reason | None:
+        """None lets the group in."""
+        return self._vote("job_enqueueable", lambda ask: ask(gang))
+
+    def job_pipelined(self, gang: Waiting, *, placed: Mapping[str, int]) -> Reason | None:
+        """None lets the gang keep room that is not free yet."""
+        return self._vote("job_pipelined", lambda ask: ask(gang, placed=placed))
+
+    def _vote(self, question: str, cast: Callable[[Answer], Ballot]) -> Reason | None:
+        for tier in self._by_tier[question]:
+            ballots = [cast(ask) for ask in tier]
+            rejected = next((each for each in ballots if isinstance(each, Reason)), None)
+            if rejected is not None:
+                return rejected
+            if Vote.PERMIT in ballots:
+                return None
+        return None
+
+    def job_valid(self, gang: Waiting) -> Reason | None:
+        """Why it cannot be placed whatever room there is; None when it can."""
+        return self._first("job_valid", gang)
+
+    def overused(self, queue: str) -> Reason | None:
+        """Why the queue takes no more; None when it may."""
+        return self._first("overused", queue)
+
+    def _first(self, question: str, about: Any) -> Reason | None:
+        found: Iterable[Reason | None] = (ask(about) for ask in self._all[question])
+        return next((reason for reason in found if reason is not None), None)
+
+    def job_ready(self, gang: Waiting, *, placed: Mapping[str, int]) -> bool:
+        """Whether all plugins let it be bound."""
+        return all(ask(gang, placed=placed) for ask in self._all["job_ready"])
+
+    def job_starving(self, gang: Waiting, *, placed: Mapping[str, int]) -> bool:
+        """Whether others may be evicted for it; nobody starves where no plugin says so."""
+        first = next(iter(self._by_tier["job_starving"]), None)
+        return first is not None and all(ask(gang, placed=placed) for ask in first)
+
+    def allocatable(self, queue: str, *, request: ResourceVector, pods: int) -> Allowance:
+        """The smallest allowance of any plugin."""
+        least = Allowance(pods)
+        for ask in self._all["allocatable"]:
+            found: Allowance = ask(queue, request=request, pods=pods)
+            if found.pods < least.pods:
+                least = found
+        return least
+
+    # --- nodes -------------------------------------------------------------------------------------------------------
+
+    def predicate(self, layout: Layout, shape: PodShape) -> Mask:
+        """Nodes that every plugin accepts; unready and cordoned ones are never among them."""
+        mask = layout.usable.copy()
+        for ask in self._all["predicate"]:
+            mask &= ask(layout, shape)
+        return mask
+
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
+        """Pods per row that every plugin accepts."""
+        least = np.full(len(columns.rows), UNBOUNDED, dtype=np.int64)
+        for ask in self._all["limits"]:
+            np.minimum(least, ask(columns, shape), out=least)
+        return least
+
+    def node_order(self, columns: Columns, shape: PodShape) -> Scores:
+        """The sum of all scores; larger is better."""
+        scores = np.zeros(len(columns.rows))
+        for ask in self._all["node_order"]:
+            scores += ask(columns, shape)
+        return scores
+
+    @property
+    def scores_nodes(self) -> bool:
+        """Whether any plugin tells nodes apart."""
+        return bool(self._all["node_order"])
+
+    def domains(self, gang: Waiting) -> Iterable[Mask | None]:
+        """Where to try the gang, one after the other; None is the whole cluster."""
+        asked = self._all["domains"]
+        return asked[0](gang) if asked else (None,)
+
+    def took(self, spot: Spot) -> None:
+        """Tell who keeps books of their own."""
+        for tell in self._all["took"]:
+            tell(spot)
+
+    def gave_back(self, spot: Spot) -> None:
+        """Tell who keeps books of their own."""
+        for tell in self._all["gave_back"]:
+            tell(spot)
+
+    # --- victims -----------------------------------------------------------------------------------------------------
+
+    def preemptable(self, gang: Waiting, *, victims: Sequence[Victim]) -> list[Victim]:
+        """Who may be evicted for a gang of the same queue, in the order given."""
+        return self._agreed("preemptable", gang, victims)
+
+    def reclaimable(self, gang: Waiting, *, victims: Sequence[Victim]) -> list[Victim]:
+        """Who may be evicted for a gang of another queue, in the order given."""
+        return self._agreed("reclaimable", gang, victims)
+
+    def _agreed(self, question: str, gang: Waiting, victims: Sequence[Victim]) -> list[Victim]:
+        """Plugins that answer None abstain. A tier in which anybody answers decides, also where it names nobody: otherwise a
+        lower tier could overrule a veto."""
+        for tier in self._by_tier[question]:
+            named = [{each.pod.uid for each in said} for ask in tier if (said := ask(gang, victims=victims)) is not None]
+            if named:
+                agreed = set.intersection(*named)
+                return [victim for victim in victims if victim.pod.uid in agreed]
+        return []
+
+    def victims(self) -> list[Victim]:
+        """Pods that any plugin wants gone, each once."""
+        found: dict[str, Victim] = {}
+        for ask in self._all["victims"]:
+            for victim in ask():
+                found.setdefault(victim.pod.uid, victim)
+        return list(found.values())
