@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from machinery.events import Severity
-from member_agent.jobs.happenings import Firing
+from member_agent.jobs.happenings import Firing, moment
 from member_agent.jobs.kills import ACTIONS, Order, hub_order, scope_of
 from member_agent.jobs.lifecycle import JOB, JobEvent, JobPhase
 from member_agent.jobs.reasons import Obstacle
@@ -125,10 +125,10 @@ def _suspension(job: JobView, *, phase: JobPhase, held: bool) -> Order | None:
 
 
 def _overdue(job: JobView, *, phase: JobPhase, now: datetime.datetime) -> tuple[Order | None, float | None]:
-    limit, started = longest(job), job.status.memory.started_at
-    if limit is None or not started or not _known(phase, JobEvent.OVERDUE):
+    limit, started = longest(job), moment(job.status.memory.started_at)
+    if limit is None or started is None or not _known(phase, JobEvent.OVERDUE):
         return None, None
-    left = limit - (now - datetime.datetime.fromisoformat(started)).total_seconds()
+    left = limit - (now - started).total_seconds()
     if left > 0:
         return None, left
     text = f"it has run for longer than {durations.text(limit)} (max-run-time)"

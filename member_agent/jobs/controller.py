@@ -72,6 +72,8 @@ class JobController:
         self._judged: dict[str, tuple[int, tuple[str, str] | None]] = {}
         self._obstacles: dict[str, Obstacle] = {}
         self._names: dict[str, Key] = {}
+        self._claiming: set[Key] = set()
+        """Jobs that name claims: a claim is the affair of few."""
         self._metrics: Metrics | None = None
         stores.jobs.subscribe(self._job_changed)
         stores.groups.subscribe(self._group_changed)
@@ -94,6 +96,7 @@ class JobController:
 
     def _job_changed(self, change: Change[JobView]) -> None:
         job = change.new
+        (self._claiming.add if job is not None and job.rules.claims else self._claiming.discard)(change.key)
         if change.old is not None and (job is None or job.uid != change.old.uid):
             self._forget(change.old)
         if job is None:
@@ -132,8 +135,14 @@ class JobController:
             self._wake_where(lambda job: job.queue == change.key[1])
 
     def _claim_changed(self, change: Change[Named]) -> None:
-        if change.old is None or change.new is None:
-            self._wake_where(lambda job: job.namespace == change.key[0] and change.key[1] in job.rules.claims)
+        if change.old is not None and change.new is not None:
+            return
+        for key in sorted(self._claiming):
+            job = self._stores.jobs.get(*key)
+            if job is None or job.phase in ENDS or job.namespace != change.key[0]:
+                continue
+            if change.key[1] in job.rules.claims:
+                self._wake(key)
 
     def _wake_where(self, concerns: Callable[[JobView], bool]) -> None:
         for job in self._stores.jobs.sorted():
@@ -305,9 +314,10 @@ class JobController:
         if generation != job.generation:
             fault = judged(manifest, registry=self._registry)
             self._judged[job.uid] = (job.generation, fault)
-        if fault is not None:
-            self._wake((job.namespace, job.name))
-        return fault is None
+        if fault is None or job.phase not in ("", JobPhase.PENDING):
+            return True  # what runs was admitted once, whatever the rules are now
+        self._wake((job.namespace, job.name))
+        return False
 
     def _note(self, job: JobView, error: Exception, decided: Plan) -> None:
         """Remember what stands in the way, and tell it."""

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from member_agent.jobs import ranges
 from member_agent.jobs.roster import Roster
-from member_agent.views import JobView, PodView, Rules
+from member_agent.views import JobMemory, JobView, PodView, Rules
 
 WHOLE = ""
+NOTHING = JobMemory()
 
 
 class Floors:
@@ -21,10 +22,15 @@ class Floors:
     def __init__(self, job: JobView, *, done: Mapping[str, str] | None = None) -> None:
         """`done`: indices that succeeded, by task, where they are not those that the status remembers."""
         memory = job.status.memory
-        self._floors: Mapping[str, int] = memory.floors
+        floors = memory.floors
+        if job.status.version and memory == NOTHING:
+            floors = {
+                WHOLE: job.status.version
+            }  # somebody else's CRD drops the memory: then a kill means all pods, as upstream
+        self._floors: Mapping[str, int] = floors
         self._rules: Rules = job.rules
         self._done = {task: ranges.read(text) for task, text in (memory.done if done is None else done).items()}
-        self.whole = memory.floors.get(WHOLE, 0)
+        self.whole = floors.get(WHOLE, 0)
 
     def of(self, task: str, index: int) -> int:
         """The lowest version that counts for this place."""

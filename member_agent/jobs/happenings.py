@@ -214,8 +214,14 @@ def _above_minimum(happening: Happening, spare: dict[str, int] | None) -> bool:
 def _left(begun: str, *, timeout: float, now: datetime.datetime) -> float:
     if not timeout:
         return 0.0
+    started = moment(begun)
+    return timeout if started is None else timeout - (now - started).total_seconds()
+
+
+def moment(text: str) -> datetime.datetime | None:
+    """A time as a status says it; None for what is none, or lacks its zone."""
     try:
-        started = datetime.datetime.fromisoformat(begun)
+        found = datetime.datetime.fromisoformat(text)
     except ValueError:
-        return timeout
-    return timeout - (now - started).total_seconds()
+        return None
+    return found if found.tzinfo is not None else None

@@ -25,13 +25,16 @@ from member_agent.jobs.kills import Order, entered, killed, place_of
 from member_agent.jobs.lifecycle import ALIVE, ENDS, JOB, LEAVING, JobEvent, JobPhase
 from member_agent.jobs.orders import PodOrder
 from member_agent.jobs.places import Places, order, places, wanted
-from member_agent.jobs.reasons import Facts, Obstacle, why_failed, why_pending
+from member_agent.jobs.reasons import Facts, Obstacle, why_failed, why_pending, without_pods
 from member_agent.jobs.roster import Roster
 from member_agent.views import GroupView, JobMemory, JobStatus, JobView, PodView, QueueView
 from policies.members import CommandView
 from policies.troubles import TROUBLES, same
 
 __all__ = ["Plan", "PodOrder", "Snapshot", "Told", "Urgency", "plan", "undone", "wanted"]
+
+
+PHASES = frozenset(phase.value for phase in JobPhase)
 
 
 class Urgency(enum.IntEnum):
@@ -159,8 +162,8 @@ def plan(snapshot: Snapshot, *, now: datetime.datetime, stamp: str) -> Plan:
 
 
 def _begun(job: JobView, *, stamp: str) -> JobView:
-    """The Job with its first status, where it has none."""
-    if job.phase:
+    """The Job with its first status, where it has none or one that nobody knows."""
+    if job.phase in PHASES:
         return job
     spent = job.record.retries if job.record is not None else 0
     memory = msgspec.structs.replace(job.status.memory, generation=job.generation)
@@ -431,7 +434,7 @@ def _explained(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
     snapshot, job, phase = scene.snapshot, scene.job, JobPhase(status.state.phase)
     if phase not in ALIVE:
         return status
-    reason, message = "", ""
+    reason, message = without_pods(job)
     if phase is JobPhase.RUNNING:
         if job.unreadable:
             reason, message = "Invalid", job.unreadable

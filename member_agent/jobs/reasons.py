@@ -51,7 +51,13 @@ def why_pending(job: JobView, *, roster: Roster, facts: Facts) -> tuple[str, str
             return each.reason, each.message
     if facts.held:
         return "TaskDependency", "; ".join(waits_for(job.rules.role(name)) for name in facts.held)
-    return "", ""
+    return without_pods(job)
+
+
+def without_pods(job: JobView) -> tuple[str, str]:
+    """Of a Job that has nothing to run; empty for any other."""
+    nothing = job.gang is not None and job.gang.replicas == 0
+    return ("NoPods", "spec.tasks: every task has 0 replicas: there is nothing to run") if nothing else ("", "")
 
 
 def waits_for(role: Role) -> str:

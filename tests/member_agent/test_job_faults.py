@@ -11,8 +11,10 @@ import pytest
 
 from apis import keys, kinds
 from apis.kinds import Kind
+from apis.runs import RunRecord, encode
 from machinery import errors
 from machinery.informer import Change
+from member_agent.jobs import controller
 from member_agent.jobs.claims import made_name
 from member_agent.jobs.controller import judged
 from member_agent.jobs.planner import Plan, Snapshot, plan
@@ -356,3 +358,47 @@ def test_a_container_that_its_kubelet_starts_again_has_not_ended(restart: str, c
         "status": {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": code}}}]},
     }
     assert Projector().pod(orjson.dumps(body)).ends == ((("main", code),) if ends else ())
+
+
+# --- what others left ------------------------------------------------------------------------------------------------
+
+
+def test_where_a_foreign_definition_drops_the_memory_a_restart_still_renews_the_pods() -> None:
+    job = view("Restarting", status={"version": 1, "retryCount": 1}, memory={"generation": 0}, minimum=2)
+    decided = decide(job, member(0, "Failed"), member(1))
+    assert phase_of(decided, job) == "Restarting"
+    assert [each.index for each in decided.delete] == [0, 1]
+
+
+@pytest.mark.parametrize("started", ["yesterday", "2026-01-01T00:00:00"])
+def test_a_status_that_somebody_wrote_by_hand_stops_nothing(started: str) -> None:
+    job = view(notes={keys.MAX_RUN_TIME: "90s"}, memory={"startedAt": started})
+    assert phase_of(decide(job, member(0), member(1)), job) == "Running"
+    odd = view("Melting", memory={"startedAt": started})
+    assert phase_of(decide(odd, member(0), member(1)), odd) in ("Pending", "Running")
+
+
+def test_a_job_that_runs_gets_its_group_again_whatever_is_held_against_its_spec_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.world.apply(manifest_of("train", command="sleep 600"), server=EAST)
+        await stage.until(lambda: stage.phase("train") == "Running")
+        stage.world.stop("agent-east")
+        monkeypatch.setattr(controller, "judged", lambda manifest, *, registry: ("Invalid", "no such plugin any more"))
+        (group,) = stage.world.all(kinds.POD_GROUP, server=EAST)
+        await stage.world.client(EAST).delete(kinds.POD_GROUP, group["metadata"]["name"], namespace="default")
+        stage.world.resume("agent-east")
+        await stage.until(lambda: len(stage.world.all(kinds.POD_GROUP, server=EAST)) == 1)
+        assert stage.phase("train") == "Running"
+
+    play(story, register=False)
+
+
+ALONE = {keys.RUN: encode(RunRecord(job="uid-hub", epoch=1, fence=1))}
+"""A run record: no queue of this member is asked."""
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_a_job_without_replicas_says_that_there_is_nothing_to_run(phase: str) -> None:
+    decided = decide(view(phase, replicas=0, minimum=0, from_hub=True, notes=ALONE), group=inqueue())
+    assert decided.status is not None
+    assert (decided.status.state.phase, decided.status.state.reason) == (phase, "NoPods")
