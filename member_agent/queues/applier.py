@@ -31,12 +31,12 @@ class QueueApplier:
     def __init__(self, port: Port) -> None:
         self._port = port
 
-    async def commit(self, queue: QueueView, steps: tuple[Step, ...], *, version: str) -> str | None:
+    async def commit(self, name: str, steps: tuple[Step, ...], *, version: str) -> str | None:
         """Write the steps from `version` on; the version after them, or None where somebody else wrote meanwhile: what is
         newer is looked at when it arrives."""
         for step in steps:
             try:
-                document = await self._write(queue.name, step, version=version)
+                document = await self._write(name, step, version=version)
             except (Conflict, NotFound):
                 return None
             version = msgspec.json.decode(document, type=_Written).metadata.resource_version

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from apis import kinds
 from machinery.clock import Clock
 from machinery.events import About, EventRecorder
-from machinery.informer import Change, Informer
+from machinery.informer import Change, Informer, is_newer
 from machinery.metrics import Metrics
 from machinery.port import Port
 from machinery.runner import run_workers
@@ -30,6 +30,8 @@ from member_agent.views import GroupView, PodView, QueueView
 from policies.members import CommandView
 
 GAUGE = "volcano_queue_pod_group_{}_count"
+AGAIN = 1.0
+"""Seconds until a queue that somebody else wrote meanwhile is looked at again, should no event of it come before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class QueueController:
         self._accounts = Accounts()
         self._commands = CommandIndex()
         self._complaints: dict[str, tuple[str, Told]] = {}
+        self._written: dict[str, str] = {}
         self._metrics: Metrics | None = None
         stores.queues.subscribe(self._queue_changed)
         stores.pods.subscribe(self._pod_changed)
@@ -123,11 +126,13 @@ class QueueController:
             await self._account(name, queue)
         elif queue is None:
             await self._absent(name)
+        elif is_newer(self._written.pop(name, ""), queue.version):
+            return AGAIN  # what we wrote is on its way here; it is waited for once
         else:
-            await self._settle(queue)
+            return await self._settle(queue)
         return None
 
-    async def _settle(self, queue: QueueView) -> None:
+    async def _settle(self, queue: QueueView) -> float | None:
         """Writes first, Commands then: an order that was written and is still there is found done by the next look."""
         self._complain(queue)
         plan = planner.plan(
@@ -138,14 +143,17 @@ class QueueController:
                 busy=self._accounts.busy(queue.name),
             )
         )
-        version = await self._applier.commit(queue, plan.steps, version=queue.version)
+        version = await self._applier.commit(queue.name, plan.steps, version=queue.version)
         if version is None:
-            return
+            return AGAIN
+        self._written[queue.name] = version
         about = _about(queue)
         for command, told in plan.dismissed:
             await self._dismiss(command, about, told)
         self._tell(about, plan.told)
-        await self._applier.commit(queue, plan.later, version=version)
+        hung = await self._applier.commit(queue.name, plan.later, version=version)
+        self._written[queue.name] = hung or version
+        return None if hung else AGAIN
 
     async def _absent(self, name: str) -> None:
         """A queue that is not there: made if it is one of ours, and Commands for it have nobody to be carried out on."""
@@ -153,6 +161,7 @@ class QueueController:
             await self._applier.make(name)
             return
         self._complaints.pop(name, None)
+        self._written.pop(name, None)
         commands = self._commands.of(name)
         if commands and not await self._applier.exists(name):
             for each in commands:
