@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apis import kinds
-from simulator.faults import Kill, Moment, Write
+from simulator.faults import Action, Kill, Late, Moment, Write
 from tests.member_agent.queues.making import command, commands, found, marked, queue, settled, state, write_state
 from tests.member_agent.world import EAST, Stage, play
 
@@ -14,13 +14,13 @@ NAMES = ("root", "default", "lab", "a", "b")
 OF_QUEUES = {kinds.QUEUE.name, kinds.COMMAND.name}
 
 
-def live(*, kill: tuple[int, Moment] | None = None) -> list[Write]:
+def live(*, strike: tuple[int, Moment, Action] | None = None) -> list[Write]:
     """A parent with one child open and one closed is closed and opened, by Command and by hand; the agent's writes."""
     log: list[Write] = []
 
     async def story(stage: Stage) -> None:
-        if kill is not None:
-            stage.world.faults.at(AGENT, kill[0], kill[1], Kill())
+        if strike is not None:
+            stage.world.faults.at(AGENT, *strike)
         await queue(stage, "lab")
         await queue(stage, "a", parent="lab")
         await queue(stage, "b", parent="lab")
@@ -40,7 +40,7 @@ def live(*, kill: tuple[int, Moment] | None = None) -> list[Write]:
         await settled(stage, lab="Open", a="Open", b="Open")
         log.extend(each for each in stage.world.faults.log if each.actor == AGENT and each.kind in OF_QUEUES)
         await stage.world.advance(40)
-        assert len(stage.world.faults.fired) == (kill is not None)
+        assert len(stage.world.faults.fired) == (strike is not None)
         assert {name: (state(stage, name), marked(stage, name)) for name in NAMES} == dict.fromkeys(NAMES, ("Open", False))
         assert found(stage.world, "lab")["spec"]["parent"] == "root"
         assert commands(stage) == []
@@ -59,4 +59,11 @@ def clean() -> list[Write]:
 def test_a_kill_at_any_write_of_a_queue_changes_nothing_in_the_end(clean: list[Write], moment: Moment) -> None:
     assert {"create", "patch", "delete"} <= {write.verb for write in clean}
     for write in clean:
-        live(kill=(write.number, moment))
+        live(strike=(write.number, moment, Kill()))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [0.5, 8.0])
+def test_a_write_that_lands_late_changes_nothing_in_the_end(clean: list[Write], seconds: float) -> None:
+    for write in clean:
+        live(strike=(write.number, Moment.BEFORE, Late(seconds)))
