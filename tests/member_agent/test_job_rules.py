@@ -287,7 +287,8 @@ def test_a_changed_spec_is_an_event_that_only_its_name_means() -> None:
 
 def test_a_changed_spec_restarts_the_job_once() -> None:
     async def story(stage: Stage) -> None:
-        policies, plugins = [{"event": "JobUpdated", "action": "RestartJob"}], {"svc": []}
+        policies: list[Doc] = [{"event": "JobUpdated", "action": "RestartJob"}]
+        plugins: Doc = {"svc": []}
         await submit(stage, "train", task("w"), minAvailable=1, policies=policies, plugins=plugins)
         await reaches(stage, "train", "Running")
         await change(stage, "train", {"spec": {"tasks": [{**task("w"), "replicas": 2}]}})
