@@ -195,8 +195,9 @@ def _without_surplus(scene: _Scene) -> _Scene:
     """What is scaled away counts for nothing any more: neither pods that are still to go nor their successes of before."""
     roster, done = scene.roster, {each.task: each.done for each in scene.places if each.done}
     surplus = {pod.name for each in scene.places for pod in each.surplus}
-    if surplus:
-        lost, roster = roster.lost, Roster(pod for pod in roster.named() if pod.name not in surplus)
+    besides = surplus | roster.posing()
+    if besides:
+        lost, roster = roster.lost, Roster(pod for pod in roster.named() if pod.name not in besides)
         roster.lost = lost
     floors = scene.floors if done == scene.job.status.memory.done else Floors(scene.job, done=done)
     return replace(scene, roster=roster, floors=floors, surplus=len(surplus))
@@ -337,6 +338,7 @@ def _stepped(scene: _Scene, status: JobStatus, *, fault: tuple[str, str] | None,
     """The phase that follows. People watch local Jobs, so each of their phases is written; at the hub the last one counts."""
     job = scene.job
     story = f"Job {job.namespace}/{job.name}"
+    passed: set[JobPhase] = set()
     while True:
         phase = JobPhase(status.state.phase)
         event = _event(scene, status, phase=phase, fault=fault)
@@ -349,8 +351,9 @@ def _stepped(scene: _Scene, status: JobStatus, *, fault: tuple[str, str] | None,
             return _timed(job, status, stamp=stamp)
         if after is JobPhase.RUNNING and not status.memory.started_at:
             status = msgspec.structs.replace(status, memory=msgspec.structs.replace(status.memory, started_at=stamp))
-        if not job.managed or after not in ALIVE or phase not in ALIVE:
-            return status
+        passed.add(phase)
+        if not job.managed or after not in ALIVE or phase not in ALIVE or after in passed:
+            return status  # counters that say both, as forged pods make them, are no reason to go on for ever
 
 
 def _event(scene: _Scene, status: JobStatus, *, phase: JobPhase, fault: tuple[str, str] | None) -> JobEvent:

@@ -94,6 +94,12 @@ class Roster:
         slots = self.slots.get(task, {})
         return len(slots) == count and (not count or (self._low[task], self._high[task]) == (first, first + count - 1))
 
+    def posing(self) -> set[str]:
+        """Names of pods that say of themselves that they have the place of another one: somebody else made them."""
+        if len(self.pods) == len(self.deleting) + sum(map(len, self.slots.values())):
+            return set()
+        return {name for name, pod in self.pods.items() if not pod.deleting and self.there(pod.task).get(pod.index) != name}
+
     @property
     def unfinished(self) -> int:
         """Pods that have not ended, those being deleted included."""

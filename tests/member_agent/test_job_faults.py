@@ -402,3 +402,14 @@ def test_a_job_without_replicas_says_that_there_is_nothing_to_run(phase: str) ->
     decided = decide(view(phase, replicas=0, minimum=0, from_hub=True, notes=ALONE), group=inqueue())
     assert decided.status is not None
     assert (decided.status.state.phase, decided.status.state.reason) == (phase, "NoPods")
+
+
+@pytest.mark.timeout(15)
+@pytest.mark.parametrize("from_hub", [True, False])
+def test_forged_pods_that_pose_as_pods_of_a_place_stop_no_agent(from_hub: bool) -> None:
+    job = view(replicas=2, minimum=1, from_hub=from_hub, memory={"pods": {"work": "0-1"}})
+    forged = [member(1, "Pending", name=f"forged-{each}", uid=f"forged-{each}") for each in range(5)]
+    decided = decide(job, *forged, member(0), member(1))
+    assert decided.status is not None
+    assert (decided.status.state.phase, decided.status.running, decided.status.pending) == ("Running", 2, 0)
+    assert phase_of(decide(job, member(0), member(1), *forged), job) == "Running"
