@@ -79,44 +79,60 @@ def plan(look: Look) -> Plan:
     ordered = orders.read(queue, look.commands)
     if queue.deleting:
         return Plan(dismissed=ordered.dismissed)
-    state, marked, told = _wanted(look, ordered.action)
+    wanted = _emptied(_follow(_asked(look, ordered.action), look), look)
     later = (Hang(),) if not queue.parent and queue.name != keys.ROOT_QUEUE and not queue.managed else ()
-    return Plan(_steps(queue, state, marked=marked), ordered.dismissed, told, later)
+    return Plan(_steps(queue, wanted.state, marked=wanted.marked), ordered.dismissed, wanted.told, later)
 
 
-def _wanted(look: Look, action: QueueAction | None) -> tuple[QueueState, bool, tuple[Told, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
     """State and mark that the queue should have, and what people should hear of the way there."""
-    queue, before = look.queue, state_of(look.queue)
-    shut = look.above is Above.SHUT
-    state, marked, told = before, queue.closed_by_parent, []
 
-    def step(event: QueueEvent) -> QueueState:
-        return QUEUE.step(state, event, story=f"queue {queue.name}")
+    state: QueueState
+    marked: bool
+    told: tuple[Told, ...] = ()
 
+    def after(self, event: QueueEvent, look: Look, *, marked: bool, told: Told | None = None) -> _Wanted:
+        """One edge further."""
+        state = QUEUE.step(self.state, event, story=f"queue {look.queue.name}, {look.above.value} above")
+        return _Wanted(state, marked, (*self.told, told) if told is not None else self.told)
+
+
+def _asked(look: Look, action: QueueAction | None) -> _Wanted:
+    """What the queue should be by itself: root open, any other as its newest Command says."""
+    queue, wanted = look.queue, _Wanted(state_of(look.queue), look.queue.closed_by_parent)
     if queue.name == keys.ROOT_QUEUE:
-        if before in SHUT:
-            told.append(Told("QueueReopened", f"it was {before}; the root queue cannot be closed", Severity.WARNING))
-        state, marked = step(QueueEvent.ROOT), False
-    elif action is QueueAction.CLOSE:
-        state, marked = step(QueueEvent.CLOSE), False
-    elif action is QueueAction.OPEN and shut:
-        marked = True
-        told.append(Told("OpensLater", f"parent {queue.parent} is closed: the queue opens with it", Severity.WARNING))
-    elif action is QueueAction.OPEN:
-        state, marked = step(QueueEvent.OPEN), False
-    if shut and state not in SHUT:
-        state, marked = step(QueueEvent.PARENT_CLOSED), True
-        told.append(Told("ClosedByParent", f"parent {queue.parent} is closed: the queue opens with it"))
-    elif marked and look.above is Above.OPEN:
-        if state in SHUT:
-            state = step(QueueEvent.PARENT_OPENED)
-            told.append(Told("OpenedWithParent", f"parent {queue.parent} is open again"))
-        marked = False
-    else:
-        state = step(QueueEvent.SETTLED)
-    if state is QueueState.CLOSING and not look.busy:
-        state = step(QueueEvent.EMPTIED)
-    return state, marked, tuple(told)
+        told = Told("QueueReopened", f"it was {wanted.state}; the root queue cannot be closed", Severity.WARNING)
+        return wanted.after(QueueEvent.ROOT, look, marked=False, told=told if wanted.state in SHUT else None)
+    if action is QueueAction.CLOSE:
+        return wanted.after(QueueEvent.CLOSE, look, marked=False)
+    if action is QueueAction.OPEN and look.above is Above.SHUT:
+        told = Told("OpensLater", f"parent {queue.parent} is closed: the queue opens with it", Severity.WARNING)
+        return _Wanted(wanted.state, True, (told,))
+    if action is QueueAction.OPEN:
+        return wanted.after(QueueEvent.OPEN, look, marked=False)
+    return wanted
+
+
+def _follow(wanted: _Wanted, look: Look) -> _Wanted:
+    """What becomes of that under its parent."""
+    parent = look.queue.parent
+    if look.above is Above.SHUT and wanted.state not in SHUT:
+        told = Told("ClosedByParent", f"parent {parent} is closed: the queue opens with it")
+        return wanted.after(QueueEvent.PARENT_CLOSED, look, marked=True, told=told)
+    if look.above is not Above.OPEN or not wanted.marked:
+        return wanted.after(QueueEvent.SETTLED, look, marked=wanted.marked)
+    if wanted.state not in SHUT:
+        return wanted.after(QueueEvent.SETTLED, look, marked=False)
+    told = Told("OpenedWithParent", f"parent {parent} is open again")
+    return wanted.after(QueueEvent.PARENT_OPENED, look, marked=False, told=told)
+
+
+def _emptied(wanted: _Wanted, look: Look) -> _Wanted:
+    """A closing queue without PodGroups is closed, in the same write."""
+    if wanted.state is not QueueState.CLOSING or look.busy:
+        return wanted
+    return wanted.after(QueueEvent.EMPTIED, look, marked=wanted.marked)
 
 
 def _steps(queue: QueueView, state: QueueState, *, marked: bool) -> tuple[Step, ...]:
