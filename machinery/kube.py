@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -40,6 +41,9 @@ USER_AGENT = "volcano-federation"
 TOKEN_REFRESH = 60.0
 """Seconds after which a token file or exec plug-in is asked again; plug-ins keep tokens themselves while these are good."""
 
+READ_BUFFER = 1 << 21
+"""Bytes of an answer that may wait to be read: a watch event can be as large as etcd takes an object."""
+
 LARGE_BODY = 1 << 20
 """Bytes from which the HTTP library wants a body as a file, so that sending it does not hold up the event loop."""
 
@@ -47,6 +51,14 @@ log = logging.getLogger(__name__)
 
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 """How the way to the server fails."""
+
+
+def proxy_of_environment(host: str) -> str | None:
+    """The proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` set for this URL when the port is opened."""
+    url = URL(host)
+    if url.host is None or proxy_bypass(url.host):
+        return None
+    return getproxies().get(url.scheme)
 
 
 class BadConfiguration(ValueError):
@@ -61,8 +73,12 @@ class KubePort:
         """`client` is a kubernetes_asyncio ApiClient."""
         self._client = client
         self._configuration = client.configuration
-        self._session: aiohttp.ClientSession = client.rest_client.pool_manager
         self._host = str(client.configuration.host).rstrip("/")
+        # The library's own session asks the environment for a proxy at every request, in a thread; here it is asked once.
+        connector = client.rest_client.pool_manager.connector
+        self._session = aiohttp.ClientSession(
+            connector=connector, connector_owner=False, trust_env=False, read_bufsize=READ_BUFFER
+        )
         self._timeout = timeout
         self._once = aiohttp.ClientTimeout(total=timeout)
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": user_agent}
@@ -70,6 +86,9 @@ class KubePort:
         for name in ("proxy", "proxy_headers", "server_hostname"):
             if getattr(client.rest_client, name):
                 self._options[name] = getattr(client.rest_client, name)
+        proxy = proxy_of_environment(self._host)
+        if proxy is not None:
+            self._options.setdefault("proxy", proxy)
         self._watching: set[aiohttp.ClientResponse] = set()
         self._closed = False
 
@@ -252,6 +271,7 @@ class KubePort:
         self._closed = True
         for answer in self._watching:  # the session closes connections without waking who reads from them
             answer.content.set_exception(aiohttp.ClientConnectionError("the port is closed"))
+        await self._session.close()
         await self._client.close()
 
     # --- the one request ---------------------------------------------------------------------------------------------

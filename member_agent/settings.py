@@ -95,7 +95,9 @@ class JobSettings(_Settings):
     """The Job controller."""
 
     scheduler_name: str = Field(default=keys.DEFAULT_SCHEDULER, description="given to pods of Jobs that name none")
-    workers: int = Field(default=16, gt=0, description="Jobs reconciled at once")
+    workers: int = Field(
+        default=64, gt=0, description="Jobs reconciled at once: each waits for answers one after the other, and many are small"
+    )
     creates_at_once: int = Field(default=32, gt=0, description="pods of one Job created at once")
     coalesce: float = Field(default=0.02, ge=0, description="events of one Job wait so long for company")
     pending_after: float = Field(default=2.5, ge=0, description="Pending is written only if the Job has not started by then")

@@ -69,6 +69,7 @@ class JobController:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._made: dict[str, dict[str, float]] = {}
         self._due: dict[str, float] = {}
+        self._announced: dict[str, set[Told]] = {}
         self._judged: dict[str, tuple[int, tuple[str, str] | None]] = {}
         self._obstacles: dict[str, Obstacle] = {}
         self._names: dict[str, Key] = {}
@@ -109,7 +110,7 @@ class JobController:
         self._wake(change.key)
 
     def _forget(self, job: JobView) -> None:
-        for kept in (self._made, self._due, self._judged, self._obstacles, self._names):
+        for kept in (self._made, self._due, self._announced, self._judged, self._obstacles, self._names):
             kept.pop(job.uid, None)
         self._pods.forget(job.uid)
         self._applier.drop(job)
@@ -177,6 +178,7 @@ class JobController:
         decided = plan(self._snapshot(job), now=now, stamp=stamp(now))
         if decided.decisive:
             return await self._decide(job, decided)
+        self._announce(job, decided.delayed)
         status, failed = await self._carry_out(job, decided)
         again = await self._write_status(job, status, decided)
         self._tell(job, decided.refused)
@@ -380,6 +382,13 @@ class JobController:
         about = About(kinds.JOB, job.namespace, job.name, job.uid, job.version)
         for each in told:
             self._events.record(about, reason=each.reason, message=each.message, severity=each.severity)
+
+    def _announce(self, job: JobView, delayed: Sequence[Told]) -> None:
+        """Tell of delays that run, each once; what is over may be told again."""
+        known = self._announced.pop(job.uid, set())
+        if delayed:
+            self._tell(job, [each for each in delayed if each not in known])
+            self._announced[job.uid] = set(delayed)
 
     def _tell_reason(self, job: JobView, status: JobStatus) -> None:
         """A new reason for waiting or for a bad end is told once; good ends and orders speak for themselves."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -20,14 +20,14 @@ from member_agent.jobs.asking import Told
 from member_agent.jobs.claims import made_name
 from member_agent.jobs.counting import count, verdict
 from member_agent.jobs.floors import Floors
-from member_agent.jobs.happenings import Event, Judgement, ended_early, happenings, judge
+from member_agent.jobs.happenings import Event, Happening, Judgement, ended_early, happenings, judge
 from member_agent.jobs.kills import Order, entered, killed, place_of
 from member_agent.jobs.lifecycle import ALIVE, ENDS, JOB, LEAVING, JobEvent, JobPhase
 from member_agent.jobs.orders import PodOrder
 from member_agent.jobs.places import Places, order, places, wanted
 from member_agent.jobs.reasons import Facts, Obstacle, why_failed, why_pending, without_pods
 from member_agent.jobs.roster import Roster
-from member_agent.views import GroupView, JobMemory, JobStatus, JobView, PodView, QueueView
+from member_agent.views import GroupView, JobMemory, JobStatus, JobView, PodView, Policy, QueueView
 from policies.members import CommandView
 from policies.troubles import TROUBLES, same
 
@@ -99,6 +99,8 @@ class Plan:
     urgency: Urgency = Urgency.COUNTERS
     told: tuple[Told, ...] = ()
     """Told once the status is written."""
+    delayed: tuple[Told, ...] = ()
+    """Policies whose delay runs: to be told once, and found by every look until it is over."""
     dismissed: tuple[CommandView, ...] = ()
     refused: tuple[Told, ...] = ()
     """Told when the Commands are dismissed, whatever becomes of the status."""
@@ -302,12 +304,9 @@ def _synced(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Plan:
     status = _stepped(scene, status, fault=fault, stamp=stamp)
     after = JobPhase(status.state.phase)
     if after not in ENDS:
-        status = _explained(scene, status, effects=effects)
+        status = _explained(scene, status)
     armed = [each for each in scene.judged.armed if not each[0].since]
-    told = tuple(
-        Told("ExecuteAction", f"Start to execute action {policy.action} after {policy.timeout:g}s: {happening.why}")
-        for happening, policy in armed
-    )
+    told, delayed = _announced(armed), _announced(each for each in scene.judged.armed if each[0].since)
     written = None if status == snapshot.job.status else status
     urgency = _urgency(snapshot.job, status)
     settled = tuple(snapshot.roster.lost.values()) if scene.phase in ALIVE and _readable(job) else ()
@@ -315,7 +314,15 @@ def _synced(scene: _Scene, *, now: datetime.datetime, stamp: str) -> Plan:
         return Plan(decisive=True, status=written, urgency=Urgency.END, told=told)
     if (armed and effects.create) or _forgotten_first(scene):
         return Plan(decisive=True, status=undone(status, before=job), urgency=Urgency.END, told=told, settled=settled)
-    return replace(effects, status=written, urgency=Urgency.END if armed else urgency, told=told, settled=settled)
+    urgency = Urgency.END if armed else urgency
+    return replace(effects, status=written, urgency=urgency, told=told, delayed=delayed, settled=settled)
+
+
+def _announced(armed: Iterable[tuple[Happening, Policy]]) -> tuple[Told, ...]:
+    return tuple(
+        Told("ExecuteAction", f"Start to execute action {policy.action} after {policy.timeout:g}s: {happening.why}")
+        for happening, policy in armed
+    )
 
 
 def _forgotten_first(scene: _Scene) -> bool:
@@ -432,17 +439,16 @@ def objects_of(job: JobView) -> dict[str, str]:
     return {**plugins, **{f"volume-pvc-{name}": name for name in sorted(names)}}
 
 
-def _explained(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
+def _explained(scene: _Scene, status: JobStatus) -> JobStatus:
     """Reason and message of a Job that waits or lacks something; orders keep the reason they came with."""
     snapshot, job, phase = scene.snapshot, scene.job, JobPhase(status.state.phase)
     if phase not in ALIVE:
         return status
     reason, message = without_pods(job)
-    if phase is JobPhase.RUNNING:
-        if job.unreadable:
-            reason, message = "Invalid", job.unreadable
-        elif snapshot.obstacle is not None and effects.create:
-            reason, message = snapshot.obstacle.reason, snapshot.obstacle.message
+    if phase is JobPhase.RUNNING and job.unreadable:
+        reason, message = "Invalid", job.unreadable
+    elif phase is JobPhase.RUNNING and not _lacking(scene, status):
+        pass
     elif scene.held:
         reason, message = asking.SUSPENDED, asking.SUSPENDED_TEXT
     else:
@@ -459,6 +465,11 @@ def _explained(scene: _Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
     if phase is JobPhase.PENDING and reason in TROUBLES and before.phase == phase and same(reason, before.reason):
         reason, message = before.reason, before.message  # kubelets alternate between words for the same: once is enough
     return msgspec.structs.replace(status, state=msgspec.structs.replace(status.state, reason=reason, message=message))
+
+
+def _lacking(scene: _Scene, status: JobStatus) -> bool:
+    """Whether a Job that runs waits for some of its pods all the same."""
+    return bool(status.pending) or any(each.missing for each in scene.places)
 
 
 def _urgency(before: JobView, status: JobStatus) -> Urgency:

@@ -19,7 +19,7 @@ from aiohttp import web
 from apis.kinds import CONFIGMAP, NODE, POD
 from machinery import kube
 from machinery.errors import Invalid, NotFound, ServerFailed, Unreachable
-from machinery.kube import BadConfiguration, KubePort
+from machinery.kube import BadConfiguration, KubePort, proxy_of_environment
 from machinery.port import EventType, PatchType
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -228,3 +228,23 @@ def test_the_library_is_not_loaded_before_a_port_is_opened() -> None:
     program = "import sys, machinery.kube, machinery.informer; print('kubernetes_asyncio' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("environment", "proxy"),
+    [
+        ({}, None),
+        ({"https_proxy": "http://door:3128"}, "http://door:3128"),
+        ({"http_proxy": "http://door:3128"}, None),
+        ({"https_proxy": "http://door:3128", "no_proxy": "api.example.com"}, None),
+    ],
+)
+def test_a_proxy_is_the_one_that_the_environment_names(
+    environment: dict[str, str], proxy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of_environment("https://api.example.com:6443") == proxy

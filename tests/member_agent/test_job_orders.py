@@ -193,6 +193,7 @@ def test_a_delayed_policy_survives_the_agent() -> None:
         assert stage.phase("train") == "Running"
         await stage.until(lambda: stage.phase("train") == "Aborted")
         assert 110 < stage.world.clock.boot() - failed_at < 135
+        assert any("AbortJob after 120s" in text for text in events(stage, "train", "ExecuteAction"))
 
     play(story, register=False)
 
@@ -572,3 +573,16 @@ async def others(at: Surroundings) -> None:
     assert at.local is not None
     settings = AgentSettings(cluster=at.member, jobs=JobSettings(coalesce=1e9), **at.settings)
     await run_agent(at.hub, at.local, clock=at.clock, chance=at.chance, ids=at.ids, settings=settings)
+
+
+def test_a_job_that_runs_but_can_go_no_further_says_why() -> None:
+    async def story(stage: Stage) -> None:
+        manifest = job("train", replicas=1, command="exit 3", minimum=1)
+        after = job("train", replicas=1)["spec"]["tasks"][0]
+        manifest["spec"]["tasks"].append({**after, "name": "after", "dependsOn": {"name": ["work"]}})
+        await submit(stage, manifest)
+        await stage.until(lambda: status(stage, "train").get("failed") == 1)
+        await stage.until(lambda: "task after waits for task work" in status(stage, "train")["state"].get("message", ""))
+        assert stage.phase("train") == "Running"
+
+    play(story, register=False)
