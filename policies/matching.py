@@ -20,8 +20,8 @@ EXACT, LABELS, KIND_ONLY = 3, 2, 1
 def matching_policy(job: JobView, *, policies: Iterable[PolicyView]) -> PolicyView:
     """The governing policy.
 
-    A policy that selects the Job itself comes first; else one that selects the JobFlow or JobTemplate it was made from; else
-    DEFAULT. Among those, a PropagationPolicy of the namespace beats every ClusterPropagationPolicy; then the higher
+    A policy that selects the Job itself comes first; else one that selects the JobFlow, JobTemplate or CronJob it was made
+    from; else DEFAULT. Among those, a PropagationPolicy of the namespace beats every ClusterPropagationPolicy; then the higher
     priority, the more exact selector, the smaller name.
     """
     known = [each for each in policies if not each.deleting and each.namespace in ("", job.namespace)]
@@ -56,6 +56,7 @@ def _selects_maker(selector: Selector, job: JobView) -> int:
     makers = {
         (kinds.JOB_FLOW.api_version, kinds.JOB_FLOW.kind): job.created_by_flow,
         (kinds.JOB_TEMPLATE.api_version, kinds.JOB_TEMPLATE.kind): job.created_by_template,
+        (kinds.CRON_JOB.api_version, kinds.CRON_JOB.kind): job.created_by_cron,
     }
     made_by = makers.get((selector.api_version, selector.kind), "")
     if not made_by:

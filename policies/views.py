@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from apis import keys, runs
+from apis import keys, kinds, runs
 from policies import statuses, verdicts
 from policies.shapes import Gang, Pool, TaskSpec, UnreadableShape, read_gang
 from policies.statuses import JobStatus
@@ -88,6 +88,8 @@ class JobView:
     owner_uid: str = ""
     created_by_flow: str = ""
     created_by_template: str = ""
+    created_by_cron: str = ""
+    """`namespace.name` of the CronJob that controls it."""
     queue: str = keys.DEFAULT_QUEUE
     priority_class: str = ""
     ttl: int | None = None
@@ -343,7 +345,8 @@ class Projections:
         head = _job.decode(document)
         meta, annotations = head.metadata, head.metadata.annotations or {}
         spec, gang, problem = self._job_spec(head.spec)
-        owner = next((each.uid for each in meta.owner_references or [] if each.controller), "")
+        owner = next((each for each in meta.owner_references or [] if each.controller), Owner())
+        cron = f"{meta.namespace}.{owner.name}" if owner.kind == kinds.CRON_JOB.kind else ""
         return JobView(
             namespace=sys.intern(meta.namespace),
             name=sys.intern(meta.name),
@@ -354,9 +357,10 @@ class Projections:
             deleting=meta.deletion_timestamp is not None,
             labels={sys.intern(key): sys.intern(value) for key, value in meta.labels.items()} if meta.labels else _EMPTY,
             settings=_with_suspend(own_settings(annotations), spec),
-            owner_uid=sys.intern(owner),
+            owner_uid=sys.intern(owner.uid),
             created_by_flow=sys.intern(annotations.get(keys.CREATED_BY_FLOW, "")),
             created_by_template=sys.intern(annotations.get(keys.CREATED_BY_TEMPLATE, "")),
+            created_by_cron=sys.intern(cron),
             queue=sys.intern(spec.queue or keys.DEFAULT_QUEUE),
             priority_class=sys.intern(spec.priority_class_name),
             ttl=spec.ttl_seconds_after_finished,

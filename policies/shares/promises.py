@@ -15,7 +15,7 @@ def beyond(
     available: Mapping[str, int],
     factor: float,
 ) -> ResourceVector:
-    """What is missing to promise `request` too, empty when it may be: `available` times `factor`, less what is used and what was
+    """What is missing to promise `request` too, empty when it may be: `available` times `factor`, less what is used and was
     promised before, counted only in resources that the request names."""
     missing = {}
     for name, amount in request.items():

@@ -9,10 +9,12 @@ from apis import kinds
 from policies.matching import DEFAULT, affinity_refusal, matching_policy, setting
 from policies.placements import Affinity, LabelSelector, PolicyView, Selector, project_policy
 from policies.shapes import Requirement
+from policies.views import Projections
 from tests.policies.build import cluster, job
 
 JOB = (kinds.JOB.api_version, "Job")
 FLOW = (kinds.JOB_FLOW.api_version, "JobFlow")
+CRON = (kinds.CRON_JOB.api_version, "CronJob")
 LABELLED = LabelSelector((Requirement("team", "In", ("ml",)),))
 
 
@@ -39,6 +41,14 @@ def policy(name: str, *selectors: Selector, namespace: str = "default", priority
 def test_the_governing_policy_is_found_as_upstream_finds_it(policies: list[PolicyView], winner: str) -> None:
     made = job(labels={"team": "ml"}, created_by_flow="default.night")
     assert matching_policy(made, policies=policies).name == winner
+
+
+@pytest.mark.parametrize(("name", "winner"), [("nightly", "c"), ("", "c"), ("weekly", DEFAULT.name)])
+def test_a_policy_that_selects_a_cron_job_governs_the_jobs_it_makes(name: str, winner: str) -> None:
+    owner = {"apiVersion": CRON[0], "kind": "CronJob", "name": "nightly", "uid": "u", "controller": True}
+    document = {"metadata": {"name": "nightly-29000000", "namespace": "default", "ownerReferences": [owner]}, "spec": {}}
+    made = Projections().job(msgspec.json.encode(document))
+    assert matching_policy(made, policies=[policy("c", Selector(*CRON, name=name))]).name == winner
 
 
 def test_an_affinity_means_what_all_its_parts_mean() -> None:
