@@ -33,7 +33,7 @@ async def a_withdrawal_is_confirmed_after_the_last_pod(hub: KubePort, east: Plac
     over: dict[str, float] = {}
 
     async def note(what: str, port: KubePort, kind: kinds.Kind, called: str, where: str) -> None:
-        await wait_for(port, kind, called, namespace=where, until=lambda doc: doc is None or stopped(doc))
+        await wait_for(port, kind, called, namespace=where, until=lambda doc: doc is None or stopped(doc, kind=kind))
         over[what] = time.monotonic()
 
     asked = time.monotonic()
@@ -50,9 +50,9 @@ async def a_withdrawal_is_confirmed_after_the_last_pod(hub: KubePort, east: Plac
         await wait_for(port, kind, name, namespace=namespace, until=lambda doc: doc is None)
 
 
-def stopped(doc: Doc) -> bool:
+def stopped(doc: Doc, *, kind: kinds.Kind) -> bool:
     """A pod whose node says that its containers have ended; its removal may still be under way."""
-    return doc["kind"] == "Pod" and doc["status"].get("phase") in ("Succeeded", "Failed")
+    return kind is kinds.POD and (doc.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 async def the_hub_sees_how_a_policy_ended_a_job(hub: KubePort, east: Place) -> None:
