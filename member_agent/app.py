@@ -52,6 +52,8 @@ from member_agent.reporting.controller import ReportingController, project_capac
 from member_agent.reporting.controller import Stores as ReportStores
 from member_agent.scheduling.controller import SchedulingController
 from member_agent.scheduling.controller import Stores as SchedulingStores
+from member_agent.scheduling.planner import installed as installed_schedulers
+from member_agent.scheduling.profile import ProfileKeeper
 from member_agent.settings import AgentSettings, FencerSettings, ProtocolTimes
 from member_agent.upstream.controller import Stores as UpstreamStores
 from member_agent.upstream.controller import UpstreamController
@@ -182,6 +184,14 @@ async def lead(
     jobs.subscribe(running.job_changed)
     placing: list[_Role] = []
     if runs_jobs(ruling):
+        registry = installed_schedulers()
+        profile = ProfileKeeper(
+            known=registry.known,
+            informers=here,
+            clock=clock,
+            changed=lambda: scheduling.wake(),
+            file=settings.scheduling.configuration,
+        )
         scheduling = SchedulingController(
             port=local,
             stores=SchedulingStores(pods=pods, nodes=nodes, groups=groups, queues=queues, priorities=priorities),
@@ -189,9 +199,11 @@ async def lead(
             clock=clock,
             settings=settings.scheduling,
             runs=running.may_run,
+            configuration=lambda: profile.profile.current,
+            registry=registry,
         )
         running.listen(scheduling.wake)
-        placing = [scheduling]
+        placing = [scheduling, profile]
     else:
         nodes.subscribe(inventory.node_changed)
         pods.subscribe(inventory.pod_changed)

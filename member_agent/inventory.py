@@ -23,12 +23,14 @@ FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one pod holds: the node and the shape; `owner` is the UID of the pod's controller, `task` its task there."""
+    """What one pod holds: the node and the shape; `owner` is the UID of the pod's controller, `task` its task there; `gang` is
+    its namespace and PodGroup."""
 
     node: str
     shape: PodShape
     owner: str
     task: str
+    gang: tuple[str, str] = ("", "")
 
 
 class Listener(Protocol):
@@ -87,11 +89,11 @@ class Inventory:
             self._drop(pod.uid)
         elif pod.node:
             self._assumed.pop(pod.uid, None)
-            self._hold(pod.uid, Held(pod.node, pod.shape, pod.owner, pod.task))
+            self._hold(pod.uid, Held(pod.node, pod.shape, pod.owner, pod.task, (pod.namespace, pod.group)))
 
     def assume(self, pod: PodView, *, node: str) -> None:
         """A binding was decided: its room is taken from now on."""
-        held = Held(node, pod.shape, pod.owner, pod.task)
+        held = Held(node, pod.shape, pod.owner, pod.task, (pod.namespace, pod.group))
         self._assumed[pod.uid] = held
         self._hold(pod.uid, held)
 
@@ -174,6 +176,8 @@ class Inventory:
             return
         for name, amount in held.shape.requests.items():
             room.free[row, self._columns[name]] -= sign * amount
+            if held.gang[1] and room.ending is not None:
+                room.ending[row, self._columns[name]] += sign * amount
         if held.shape.one_per_node:
             rows = room.taken.setdefault(held.shape, {})
             rows[row] = rows.get(row, 0) + sign
@@ -188,7 +192,7 @@ class Inventory:
         self._add_columns(held.shape.requests for held in self._held.values())
         allocatable = self._table(names)
         layout = self._layout(names)
-        room = Room(layout=layout, free=allocatable.copy(), allocatable=allocatable)
+        room = Room(layout=layout, free=allocatable.copy(), allocatable=allocatable, ending=np.zeros_like(allocatable))
         self._room = room
         for held in self._held.values():
             self._account_built(room, held)
@@ -200,6 +204,8 @@ class Inventory:
             return
         for name, amount in held.shape.requests.items():
             room.free[row, self._columns[name]] -= amount
+            if held.gang[1] and room.ending is not None:
+                room.ending[row, self._columns[name]] += amount
         if held.shape.one_per_node:
             rows = room.taken.setdefault(held.shape, {})
             rows[row] = rows.get(row, 0) + 1

@@ -159,6 +159,8 @@ class Room:
     allocatable: Amounts
     taken: dict[PodShape, dict[int, int]] = field(default_factory=dict)
     rules: Rules | None = None
+    ending: Amounts | None = None
+    """By row, what pods of gangs hold: it comes back when they end, other pods' does not. Shared between copies."""
     _answers: dict[PodShape, _Answer] = field(default_factory=dict, repr=False)
     _changed: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     """By row, the number of the last change to it."""
@@ -170,7 +172,14 @@ class Room:
     def copy(self, *, rules: Rules | None = None) -> Room:
         """A room of its own to plan on."""
         taken = {shape: dict(rows) for shape, rows in self.taken.items()}
-        return Room(layout=self.layout, free=self.free.copy(), allocatable=self.allocatable, taken=taken, rules=rules)
+        return Room(
+            layout=self.layout,
+            free=self.free.copy(),
+            allocatable=self.allocatable,
+            taken=taken,
+            rules=rules,
+            ending=self.ending,
+        )
 
     def capacity(self, shape: PodShape) -> Amounts:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it."""
@@ -322,16 +331,22 @@ class Room:
         if not spots:
             return
         self._changes += 1
-        for spot in spots:
-            row, shape = spot.row, spot.shape
-            self._changed[row] = self._changes
+        for shape, listed in runs(spots):
+            rows = [spot.row for spot in listed]
+            counts = np.array([sign * spot.count for spot in listed], dtype=np.int64)
+            self._changed[rows] = self._changes
             for name, amount in shape.requests.items():
-                self.free[row, self.layout.columns[name]] -= sign * amount * spot.count
+                # A placement names a row once per shape: no two entries of a run are the same row.
+                self.free[rows, self.layout.columns[name]] -= amount * counts
             if shape.one_per_node:
-                rows = self.taken.setdefault(shape, {})
-                rows[row] = rows.get(row, 0) + sign * spot.count
-                if rows[row] <= 0:
-                    del rows[row]
+                self._sit(shape, listed, sign)
+
+    def _sit(self, shape: PodShape, spots: Sequence[Spot], sign: int) -> None:
+        rows = self.taken.setdefault(shape, {})
+        for spot in spots:
+            rows[spot.row] = rows.get(spot.row, 0) + sign * spot.count
+            if rows[spot.row] <= 0:
+                del rows[spot.row]
 
     def explain(self, shape: PodShape, *, count: int, placed: int) -> str:
         """Why `count` pods do not fit, as a sentence with numbers."""
@@ -357,6 +372,24 @@ class Room:
         short = int((free < amount).sum())
         most = quantity(name, milli=int(free.max())) if len(free) else 0
         return f"{short} with too little {name} (most free: {most})" if short else ""
+
+
+def runs(spots: Sequence[Spot]) -> list[tuple[PodShape, list[Spot]]]:
+    """Spots of one shape that follow each other, together. By identity: shapes are costly to compare, and it only has to be
+    cheap."""
+    found: list[tuple[PodShape, list[Spot]]] = []
+    for spot in spots:
+        if found and found[-1][0] is spot.shape:
+            found[-1][1].append(spot)
+        else:
+            found.append((spot.shape, [spot]))
+    return found
+
+
+def sums(table: Amounts) -> list[int]:
+    """Column sums without overflow: bytes of a large cluster in milli units come near the end of 64 bits."""
+    high, low = table >> 32, table & 0xFFFFFFFF
+    return [(int(most) << 32) + int(least) for most, least in zip(high.sum(axis=0), low.sum(axis=0), strict=True)]
 
 
 def _best(cost: Scores, count: int) -> Rows:

@@ -5,13 +5,13 @@ The times of the protocol (protocol.md 2) may be scaled down together for tests;
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from apis import keys
 from controllers.admission.settings import AdmissionSettings
-
 
 ModeSetting = Literal["auto", "builtin", "volcano"]
 
@@ -69,6 +69,9 @@ class SchedulingSettings(_Settings):
     """The gang scheduler."""
 
     scheduler_name: str = Field(default=keys.DEFAULT_SCHEDULER, description="pods with this schedulerName are ours")
+    configuration: Path | None = Field(
+        default=None, description="file in Volcano's format, followed live; before ConfigMaps, these before the built-in one"
+    )
     binds_at_once: int = Field(default=32, gt=0, description="bindings in flight: enough to keep an API server busy")
     coalesce: float = Field(default=0.01, ge=0, description="a round waits so long for more events")
     phase_after: float = Field(

@@ -9,7 +9,7 @@ import msgspec
 from apis import kinds
 from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
-from member_agent.scheduling.planner import Binding
+from member_agent.scheduling.decisions import Binding
 from member_agent.views import GroupStatus, GroupView, PodView
 
 

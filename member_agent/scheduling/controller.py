@@ -6,9 +6,12 @@ Nothing polls: a round is made when an event could change its answer, events tha
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from apis.vectors import EMPTY
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Key
 from machinery.port import Port
@@ -16,12 +19,17 @@ from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import Bound, SchedulingApplier
+from member_agent.scheduling.configuration import Configuration
+from member_agent.scheduling.decisions import Binding
 from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
 from member_agent.scheduling.patience import Patience
-from member_agent.scheduling.planner import Binding, Reason, event_of, plan, status_of
+from member_agent.scheduling.planner import BUILT_IN, default, plan
+from member_agent.scheduling.plugins.registry import Registry
+from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs, gang_key
+from member_agent.scheduling.statuses import event_of, status_of
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupStatus, GroupView, NodeView, PodView, PriorityView, QueueView
+from member_agent.views import GroupCounts, GroupStatus, GroupView, NodeView, PodView, PriorityView, QueueView
 
 ROUND = "round"
 
@@ -38,7 +46,8 @@ class Stores:
 
 
 class SchedulingController:
-    """The gang scheduler of a member. `runs(pod)` is false for a pod of a run that is being stopped: it gets no node."""
+    """The gang scheduler of a member. `runs(pod)` is false for a pod of a run that is being stopped: it gets no node.
+    `configuration` says what holds now, of the plugins and actions of `registry`; `wake` when it changes."""
 
     def __init__(
         self,
@@ -49,12 +58,16 @@ class SchedulingController:
         clock: Clock,
         settings: SchedulingSettings,
         runs: Callable[[PodView], bool],
+        configuration: Callable[[], Configuration] = default,
+        registry: Registry = BUILT_IN,
     ) -> None:
         self._stores = stores
         self._inventory = inventory
         self._clock = clock
         self._settings = settings
         self._runs = runs
+        self._configuration = configuration
+        self._registry = registry
         self._gangs = Gangs(inventory, scheduler=settings.scheduler_name)
         self._applier = SchedulingApplier(port)
         self._rounds: WorkQueue[str] = WorkQueue(clock)
@@ -120,6 +133,7 @@ class SchedulingController:
             self._look(key)
 
     def _group_changed(self, change: Change[GroupView]) -> None:
+        self._gangs.group_changed(change)
         group = change.new
         if group is None:
             self._pending.pop(change.key, None)
@@ -139,7 +153,8 @@ class SchedulingController:
         self._look(change.key)
 
     def _queue_changed(self, change: Change[QueueView]) -> None:
-        if change.old is None or change.new is None or change.old.state != change.new.state:
+        """Amounts and counters are written after every round: they change no answer."""
+        if change.old is None or change.new is None or _decides(change.old) != _decides(change.new):
             self._wake()
 
     # --- rounds ------------------------------------------------------------------------------------------------------
@@ -153,8 +168,9 @@ class SchedulingController:
             queues={queue.name: queue for queue in self._stores.queues.values()},
             held_back=self._held_back,
             resting=lambda key: self._patience.resting(key, now=self._clock.boot()),
+            now=self._clock.now().timestamp(),
         )
-        decided = plan(snapshot)
+        decided = plan(snapshot, configuration=self._configuration(), registry=self._registry)
         for binding in decided.bindings:
             self._inventory.assume(binding.pod, node=binding.node)
             self._bindings[binding.pod.uid] = binding
@@ -166,7 +182,15 @@ class SchedulingController:
         self._explain({**self._short(), **decided.waiting, **self._patience.reasons(now=now)})
         for key in self._patience.overdue(now=now):
             self._releases.add(key)
-        return self._patience.soonest(now=now)
+        return self._soonest(decided.wakes, now=now)
+
+    def _soonest(self, wakes: float, *, now: float) -> float | None:
+        """Seconds until time alone changes an answer: of our own pauses, or of a plugin (at a wall clock time)."""
+        pause = self._patience.soonest(now=now)
+        if math.isinf(wakes):
+            return pause
+        left = max(wakes - self._clock.now().timestamp(), 0.0) + self._settings.coalesce
+        return left if pause is None else min(pause, left)
 
     def _short(self) -> Mapping[Key, Reason]:
         """Gangs that stand half bound with no binding on its way: where pods are missing the plan has no word for them."""
@@ -277,3 +301,8 @@ class SchedulingController:
         if wanted != group.status:
             await self._applier.write_status(group, wanted)
         return None
+
+
+def _decides(queue: QueueView) -> QueueView:
+    """The queue without what its status tells of the past."""
+    return dataclasses.replace(queue, version="", allocated=EMPTY, counts=GroupCounts())

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from machinery.informer import Key
-from member_agent.scheduling.planner import Binding, Reason
+from member_agent.scheduling.decisions import Binding
+from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Tally, gang_key
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupView, PodView

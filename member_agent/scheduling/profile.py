@@ -18,6 +18,7 @@ from apis import keys, kinds
 from machinery.clock import Clock
 from machinery.informer import Change, Informers
 from machinery.port import Document
+from machinery.runner import WorkMetrics
 from member_agent.scheduling.configuration import DEFAULT, BadConfiguration, Configuration, Known, parse
 from member_agent.views.meta import Meta, Wire
 
@@ -137,7 +138,7 @@ class ProfileKeeper:
 
         informer.subscribe(offered)
 
-    async def run(self) -> None:
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Follow the file until cancelled; ConfigMaps are followed by their informers."""
         while self._file is not None:
             self._look(self._file)

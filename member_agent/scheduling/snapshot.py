@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from machinery.informer import Change, Key
 from member_agent.inventory import Inventory
 from member_agent.room import Room
+from member_agent.scheduling.usage import NOTHING, Usage
 from member_agent.views import GroupView, PodView, QueueView
 
 
@@ -60,6 +61,12 @@ class Snapshot:
     expected: tuple[GroupView, ...]
     """Groups let in whose pods have no nodes yet: their minimum resources are spoken for."""
     queues: Mapping[str, QueueView]
+    held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What pods hold by queue, without queues under it."""
+    holds: Callable[[Key], Mapping[str, int]] = lambda _: NOTHING
+    """What the pods of one gang hold."""
+    now: float = 0.0
+    """Wall clock, seconds since the epoch."""
 
 
 class Gangs:
@@ -68,6 +75,8 @@ class Gangs:
     def __init__(self, inventory: Inventory, *, scheduler: str) -> None:
         self._inventory = inventory
         self._scheduler = scheduler
+        self._usage = Usage()
+        inventory.listen(self._usage)
         self._pods: dict[Key, dict[str, PodView]] = {}
         self._waiting: dict[Key, dict[str, PodView]] = {}
 
@@ -86,6 +95,10 @@ class Gangs:
             if not (pod.node or pod.ended or pod.deleting or pod.gated):
                 self._waiting.setdefault(key, {})[pod.uid] = pod
         return key
+
+    def group_changed(self, change: Change[GroupView]) -> None:
+        """Fold one change in: its pods count for the queue it names."""
+        self._usage.group_changed(change)
 
     def _drop(self, pod: PodView) -> None:
         key = gang_key(pod)
@@ -127,6 +140,7 @@ class Gangs:
         queues: Mapping[str, QueueView],
         held_back: Callable[[PodView], bool],
         resting: Callable[[Key], bool] = lambda _: False,
+        now: float = 0.0,
     ) -> Snapshot:
         """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
         that are `resting`."""
@@ -151,6 +165,9 @@ class Gangs:
             candidates=tuple((group, priority(group.priority_class)) for group in candidates),
             expected=tuple(expected),
             queues=queues,
+            held=self._usage.of_queues(),
+            holds=self._usage.of_gang,
+            now=now,
         )
 
 

@@ -74,6 +74,8 @@ class GroupView:
     owner_kind: str = ""
     job_version: int = 0
     """Version of its Job when it was made."""
+    waiting_time: str = ""
+    """How long it may wait to be let in, as annotated; for the scheduler's plugin sla."""
 
     @property
     def phase(self) -> str:
@@ -110,4 +112,5 @@ def project_group(document: Document) -> GroupView:
         status=group.status or GroupStatus(),
         owner_kind=sys.intern(meta.controller_kind),
         job_version=number(meta.annotation(keys.JOB_VERSION), otherwise=0),
+        waiting_time=meta.annotation("sla-waiting-time") or meta.annotation("volcano.sh/sla-waiting-time"),
     )

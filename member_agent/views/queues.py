@@ -19,10 +19,18 @@ class _QueueSpec(Wire, frozen=True):
     parent: str = ""
     capability: dict[str, Any] | None = None
     guarantee: dict[str, Any] | None = None
+    deserved: dict[str, Any] | None = None
+    reclaimable: bool | None = None
+    priority: int = 0
+    dequeue_strategy: str = ""
 
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 """Annotation, "true" on a queue that was closed with its parent and opens with it."""
+
+
+HIERARCHY = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
 
 
 class GroupCounts(Wire, frozen=True):
@@ -65,6 +73,14 @@ class QueueView:
     managed: bool = False
     deleting: bool = False
     problem: str = ""
+    deserved: ResourceVector = EMPTY
+    reclaimable: bool = True
+    priority: int = 0
+    fifo: bool = False
+    """`dequeueStrategy`: nobody passes the first that waits."""
+    hierarchy: str = ""
+    """Path of the older kind of tree, by annotation, for shares over a hierarchy; with its weights."""
+    hierarchy_weights: str = ""
 
     @property
     def open(self) -> bool:
@@ -81,6 +97,7 @@ def project_queue(document: Document) -> QueueView:
     meta, spec, status = queue.metadata, queue.spec, queue.status
     capability, bad_capability = _amounts("spec.capability", spec.capability)
     guarantee, bad_guarantee = _amounts("spec.guarantee.resource", (spec.guarantee or {}).get("resource"))
+    deserved, bad_deserved = _amounts("spec.deserved", spec.deserved)
     allocated, bad_allocated = _amounts("status.allocated", status.allocated)
     return QueueView(
         name=meta.name,
@@ -96,7 +113,13 @@ def project_queue(document: Document) -> QueueView:
         closed_by_parent=meta.annotation(CLOSED_BY_PARENT) == "true",
         managed=meta.label(keys.MANAGED_LABEL) == "true",
         deleting=meta.deletion_timestamp is not None,
-        problem=bad_capability or bad_guarantee or bad_allocated,
+        problem=bad_capability or bad_guarantee or bad_deserved or bad_allocated,
+        deserved=deserved,
+        reclaimable=spec.reclaimable is not False,
+        priority=spec.priority,
+        fifo=spec.dequeue_strategy == "fifo",
+        hierarchy=meta.annotation(HIERARCHY),
+        hierarchy_weights=meta.annotation(HIERARCHY_WEIGHTS),
     )
 
 

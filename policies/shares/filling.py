@@ -11,13 +11,14 @@ from apis.vectors import ResourceVector
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one queue wants. `guarantee` is its whether it wants it or not; a resource missing in `capability` is unlimited."""
+    """What one queue wants. `guarantee` is its whether it wants it or not; a resource missing in `capability` is unlimited, one
+    that stands there with 0 is not to be had."""
 
     name: str
     weight: int
     request: ResourceVector
     guarantee: ResourceVector = ResourceVector()
-    capability: ResourceVector | None = None
+    capability: Mapping[str, int] | None = None
 
 
 def fill(total: ResourceVector, claims: Sequence[Claim]) -> Mapping[str, ResourceVector]:

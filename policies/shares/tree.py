@@ -79,7 +79,8 @@ def _limit(queue: QueueShare, left: ResourceVector, guarantee: ResourceVector) -
 
 
 def share(held: Mapping[str, int], deserved: Mapping[str, int]) -> float:
-    """How much of what it deserves a queue holds: the largest ratio over resources; 1 for any amount of what it deserves
-    nothing of."""
-    ratios = (amount / deserved[name] if deserved.get(name, 0) > 0 else 1.0 for name, amount in held.items() if amount > 0)
-    return max(ratios, default=0.0)
+    """How much of what it deserves a queue holds: the largest ratio over the resources it deserves. Who deserves nothing has
+    all of it with anything."""
+    if not deserved:
+        return float(any(amount > 0 for amount in held.values()))
+    return max(max(held.get(name, 0), 0) / amount for name, amount in deserved.items())

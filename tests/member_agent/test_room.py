@@ -13,7 +13,8 @@ from machinery.informer import Change
 from member_agent.inventory import Inventory
 from member_agent.ledger import Ledger
 from member_agent.room import Shortage
-from member_agent.scheduling.planner import Plan, plan
+from member_agent.scheduling.decisions import Plan
+from member_agent.scheduling.planner import plan
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.views import GroupStatus, GroupView, NodeView, PodView
 from policies.shapes import Gang, PodShape, Taint, Task, Toleration

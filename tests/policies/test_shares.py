@@ -202,6 +202,7 @@ def test_a_very_deep_tree_is_no_trouble() -> None:
         ({"cpu": 5}, {}, 1.0),
         ({"cpu": 15}, {"cpu": 10}, 1.5),
         ({"cpu": 0}, {}, 0.0),
+        ({"cpu": 5, "memory": 9}, {"cpu": 10}, 0.5),
     ],
 )
 def test_share_of_what_is_deserved(held: dict[str, int], deserved: dict[str, int], expected: float) -> None:
@@ -281,3 +282,7 @@ def test_promises_go_a_little_beyond_what_is_free_in_the_resources_asked_for() -
 
 def test_a_cluster_that_is_overdrawn_owes_nobody() -> None:
     assert beyond(vector(cpu=5), promised={}, used={"cpu": 900}, available={"cpu": 100}, factor=1.0) == vector(cpu=5)
+
+
+def test_what_is_capped_at_nothing_is_not_to_be_had() -> None:
+    assert fill(vector(cpu=4), [Claim("a", 1, vector(cpu=2), vector(cpu=1), {"cpu": 0})]) == {"a": vector()}

@@ -96,13 +96,16 @@ class Session(Protocol):
         """The queue and its ancestors, root last."""
         ...
 
-    def held(self, queue: str) -> Mapping[str, int]:
-        """What pods of the queue and of queues under it hold, given away in this session included."""
+    def held(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
+        """What pods of the queue hold, given away in this session included; of queues under it too, unless `alone`."""
         ...
 
-    def promised(self, queue: str) -> Mapping[str, int]:
-        """Minimum resources of groups that were let in (this session's included) and whose pods have no nodes yet; of the queue
-        and of queues under it."""
+    def promised(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
+        """Minimum resources of groups that were let in (this session's included) and whose pods have no nodes yet."""
+        ...
+
+    def wanted(self, queue: str) -> Mapping[str, int]:
+        """What pods of this one queue that have no nodes ask for; of groups without pods, their minimum resources."""
         ...
 
     def holds(self, gang: Key) -> Mapping[str, int]:
@@ -202,6 +205,10 @@ class Plugin:
         """Room was given back: the statement was rolled back."""
         raise NotImplementedError
 
+    def wakes(self) -> float:
+        """When time alone changes an answer: wall clock, seconds since the epoch; infinite for never."""
+        raise NotImplementedError
+
     # --- victims -----------------------------------------------------------------------------------------------------
 
     def preemptable(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim] | None:
@@ -234,6 +241,7 @@ GATES: Final[Mapping[str, Hook | None]] = {
     "domains": Hook.HYPER_NODE_GRADIENT,
     "took": None,
     "gave_back": None,
+    "wakes": None,
     "preemptable": Hook.PREEMPTABLE,
     "reclaimable": Hook.RECLAIMABLE,
     "victims": Hook.VICTIM,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from member_agent.scheduling.configuration import Configuration, Known
 from member_agent.scheduling.plugins.protocol import Plugin, Session
@@ -17,8 +17,11 @@ GROUP: Final = "volcano_federation.scheduler_plugins"
 class Registry:
     """Plugin classes by name."""
 
-    def __init__(self, *, built_in: Iterable[type[Plugin]], actions: Iterable[str], own: Mapping[str, type[Plugin]]) -> None:
+    def __init__(
+        self, *, built_in: Iterable[type[Plugin]], actions: Mapping[str, Callable[[Any], None]], own: Mapping[str, type[Plugin]]
+    ) -> None:
         """An own plugin of a built-in name takes its place."""
+        self.actions = dict(actions)
         self.plugins: dict[str, type[Plugin]] = {each.name: each for each in built_in} | dict(own)
         self.known = Known(plugins=self.plugins, actions=frozenset(actions))
 

@@ -8,6 +8,7 @@ Scores are added.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,14 @@ class Tiers:
         """Key of a pod; ties by index, then age, then name."""
         own = (ask(pod) for ask in self._all["task_order"])
         return (*own, pod.index if pod.index >= 0 else UNBOUNDED, pod.created, pod.task, len(pod.name), pod.name)
+
+    def tasks_in_order(self, pods: Sequence[PodView]) -> Sequence[PodView]:
+        """Pods as plugins order them; where no plugin tells them apart they stay as they are."""
+        asked = self._all["task_order"]
+        keys = [tuple(ask(pod) for ask in asked) for pod in pods] if asked else []
+        if not keys or keys.count(keys[0]) == len(keys):
+            return pods
+        return [pod for _, pod in sorted(zip(keys, pods, strict=True), key=lambda pair: pair[0])]
 
     # --- votes and agreements ----------------------------------------------------------------------------------------
 
@@ -141,6 +150,10 @@ class Tiers:
         """Tell who keeps books of their own."""
         for tell in self._all["gave_back"]:
             tell(spot)
+
+    def wakes(self) -> float:
+        """When time alone changes an answer of any plugin."""
+        return min((ask() for ask in self._all["wakes"]), default=math.inf)
 
     # --- victims -----------------------------------------------------------------------------------------------------
 

@@ -194,7 +194,7 @@ def entries() -> list[importlib.metadata.EntryPoint]:
 def test_the_example_plugin_is_found_configured_and_changes_where_pods_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
     own = installed(entries())
-    registry = Registry(built_in=[], actions=["allocate"], own=own)
+    registry = Registry(built_in=[], actions={"allocate": lambda session: None}, own=own)
     prices = {"a": "4", "b": "3", "c": "1", "d": "cheap"}
     label = "example.com/price-per-hour"
     priced = [dataclasses.replace(node(name, cpu=2), labels={label: price}) for name, price in prices.items()]

@@ -1,0 +1,254 @@
+"""Gives nodes to gangs that were let in: queue by queue, gang by gang, the minimum whole or not at all, then what is above it.
+
+Gangs that the hub admitted pass the limits of local queues: these account for them and never refuse them (protocol.md 6).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, nullcontext
+from typing import Any, Final
+
+from apis.vectors import total
+from member_agent.room import Mask, Shortage, Spot
+from member_agent.scheduling.actions.enqueue import behind
+from member_agent.scheduling.actions.reserving import reserve
+from member_agent.scheduling.decisions import NO_ROOM
+from member_agent.scheduling.plugins.gang import floors
+from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.session import OpenSession, Statement, by_shape
+from member_agent.scheduling.snapshot import Waiting
+from member_agent.views import PodView
+from policies.shapes import PodShape
+
+NOT_LET_IN: Final = Reason("NotInqueue", "the group waits for its queue")
+
+
+def allocate(session: OpenSession) -> None:
+    """Best-effort gangs are backfill's."""
+    if "enqueue" not in session.configuration.actions:
+        _let_all_in(session)
+    Allocation(session, [gang for gang in session.waiting if not best_effort(gang) and willing(session, gang)]).run()
+
+
+def _let_all_in(session: OpenSession) -> None:
+    """Nobody else lets them in."""
+    for gang in session.candidates:
+        reason = session.closed(gang)
+        if reason is None:
+            session.admit(gang)
+        else:
+            session.refuse(gang, reason)
+
+
+def willing(session: OpenSession, gang: Waiting) -> bool:
+    """Whether the gang may be tried; else it is told why not."""
+    if not session.let_in(gang):
+        session.reasons.setdefault(gang.key, NOT_LET_IN)
+        return False
+    invalid = session.tiers.job_valid(gang)
+    if invalid is not None:
+        session.refuse(gang, invalid)
+    return invalid is None
+
+
+def best_effort(gang: Waiting) -> bool:
+    """No pod of it asks for anything but its own place."""
+    return all(shape.requests.keys() <= {"pods"} for shape, _ in by_shape(gang.pods))
+
+
+class Allocation:
+    """One pass over gangs; `shared`: the shares and limits of queues count."""
+
+    def __init__(self, session: OpenSession, gangs: Iterable[Waiting], *, shared: bool = True) -> None:
+        self._session = session
+        self._shared = shared
+        self._tiers = session.tiers
+        self._queues: dict[str, list[Any]] = {}
+        self._stopped: dict[str, Waiting] = {}
+        self._kept: dict[str, tuple[Waiting, list[Spot]]] = {}
+        """By queue, the first gang that the queue's limit keeps out, and what it needs: nobody else of the queue gets that."""
+        self._reserves = "backfill" in session.configuration.actions
+        for gang in gangs:
+            self._push(gang, gang.pods, again=False)
+
+    def _push(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> None:
+        entry = (self._tiers.job_order(gang), again, gang, pods)  # keys end in the gang's own: no two are equal
+        heapq.heappush(self._queues.setdefault(gang.group.queue, []), entry)
+
+    def run(self) -> None:
+        """Until every gang was tried."""
+        ahead = [(self._tiers.queue_order(name), name) for name in self._queues]
+        heapq.heapify(ahead)
+        while ahead:
+            key, name = heapq.heappop(ahead)
+            current = self._tiers.queue_order(name)
+            if current > key and ahead and current > ahead[0][0]:
+                heapq.heappush(ahead, (current, name))  # it was given something since
+                continue
+            _, again, gang, pods = heapq.heappop(self._queues[name])
+            self._try(gang, pods, again=again)
+            if self._queues[name]:
+                heapq.heappush(ahead, (self._tiers.queue_order(name), name))
+
+    def _try(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> None:
+        reason = self._barred(gang)
+        if reason is None:
+            ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)
+            reason = self._more(gang, pods, again=again) if ready else self._minimum(gang)
+        if reason is None:
+            return
+        if not again:
+            self._session.refuse(gang, reason)
+        queue = self._session.queues.get(gang.group.queue)
+        if queue is not None and queue.fifo and not gang.group.admitted:
+            self._stopped.setdefault(queue.name, gang)
+
+    def _barred(self, gang: Waiting) -> Reason | None:
+        """What keeps local gangs of the queue from being tried."""
+        if gang.group.admitted:
+            return None
+        if gang.group.queue not in self._session.queues:
+            return self._session.closed(gang)
+        first = behind(gang, self._stopped.get(gang.group.queue))
+        return first or (self._tiers.overused(gang.group.queue) if self._shared else None)
+
+    # --- the minimum -------------------------------------------------------------------------------------------------
+
+    def _minimum(self, gang: Waiting) -> Reason | None:
+        first, rest = split(gang, self._tiers.tasks_in_order(gang.pods))
+        full = self._full(gang, first)
+        needs = [(shape, len(pods)) for shape, pods in by_shape(first)]
+        short: Shortage | None = None
+        for domain in self._tiers.domains(gang):
+            placed = self._session.room.place(needs, within=self._open(domain))
+            if isinstance(placed, Shortage):
+                short = short or placed
+            elif full is None:
+                return self._commit(gang, first, placed, rest)
+            else:
+                self._session.room.give_back(placed)
+                short = None
+                break
+        return self._waits(gang, needs, full=full, short=short)
+
+    def _waits(
+        self, gang: Waiting, needs: Sequence[tuple[PodShape, int]], *, full: Reason | None, short: Shortage | None
+    ) -> Reason | None:
+        """Why it waits, and what is kept for it meanwhile: nothing where its queue could not hold it even if it were empty."""
+        kept = self._reserved()
+        if self._reserves and (full is None or self._possible(gang, needs)):
+            if full is not None:
+                self._kept.setdefault(gang.group.queue, (gang, [Spot(0, shape, count) for shape, count in needs]))
+            if short is not None:
+                reserve(self._session, gang, needs)
+        if short is None:
+            return full
+        text = f"{gang.tally.total_placed} of {gang.group.min_member} pods of the gang have nodes; {short.sentence}{kept}"
+        return Reason(NO_ROOM, text if full is None else f"{text}; {full.sentence}")
+
+    def _possible(self, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> bool:
+        """Whether its queue could hold it if it held nothing else."""
+        with self._session.emptied(gang.group.queue):
+            return self._over(gang, needs) is None
+
+    def _reserved(self) -> str:
+        """`, 3 kept for <gang>`, or nothing."""
+        reserved = self._session.reserved
+        return "" if reserved is None else f", {int(reserved.sum())} kept for {self._session.reserved_for}"
+
+    def _commit(
+        self, gang: Waiting, first: Sequence[PodView], placed: Sequence[Spot], rest: Sequence[PodView]
+    ) -> Reason | None:
+        statement = Statement(self._session, gang)
+        statement.take(first, placed)
+        if not self._tiers.job_ready(gang, placed=statement.placed):
+            statement.roll_back()
+            return Reason("NotReady", f"{len(first)} pods found nodes, but a plugin asks for more before any is bound")
+        statement.commit()
+        self._session.reasons.pop(gang.key, None)
+        if rest:
+            self._push(gang, rest, again=True)
+        return None
+
+    def _full(self, gang: Waiting, pods: Sequence[PodView]) -> Reason | None:
+        """Which limit of its queue keeps these pods out together."""
+        if gang.group.admitted or not self._shared:
+            return None
+        needs = [(shape, len(listed)) for shape, listed in by_shape(pods)]
+        full = self._over(gang, needs)
+        kept = self._kept.get(gang.group.queue)
+        if full is not None or kept is None:
+            return full
+        with self._session.entered(*kept):
+            return None if self._over(gang, needs) is None else self._behind(kept)
+
+    @staticmethod
+    def _behind(kept: tuple[Waiting, list[Spot]]) -> Reason:
+        first, spots = kept
+        amount = total(spot.shape.requests * spot.count for spot in spots)
+        return Reason("QueueKept", f"queue {first.group.queue} keeps {amount} for {first.group.name}, which waits before it")
+
+    def _over(self, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> Reason | None:
+        """The limit that is passed; in the books alone, so that one shape counts beside the other. No row is touched."""
+        with ExitStack() as books:
+            for shape, count in needs:
+                found = self._tiers.allocatable(gang.group.queue, request=shape.requests, pods=count)
+                if found.pods < count:
+                    return found.reason
+                books.enter_context(self._session.entered(gang, [Spot(0, shape, count)]))
+        return None
+
+    # --- above it ----------------------------------------------------------------------------------------------------
+
+    def _more(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> Reason | None:
+        """As many as the queue and the nodes take; a reason only where none was placed."""
+        statement = Statement(self._session, gang)
+        reason: Reason | None = None
+        for shape, listed in by_shape(self._tiers.tasks_in_order(pods)):
+            allowed, full = self._allowed(gang, shape, len(listed))
+            reason = reason or full
+            spots = self._session.room.place_some(shape, allowed, within=self._open(None)) if allowed else ()
+            statement.take(listed, spots)
+        statement.commit()
+        if statement.spots:
+            return None
+        return reason or Reason(NO_ROOM, self._surplus(pods))
+
+    def _allowed(self, gang: Waiting, shape: PodShape, pods: int) -> tuple[int, Reason | None]:
+        """How many of the pods its queue takes, and what stops the rest."""
+        if gang.group.admitted or not self._shared:
+            return pods, None
+        kept = self._kept.get(gang.group.queue)
+        with self._session.entered(*kept) if kept is not None else nullcontext():
+            found = self._tiers.allocatable(gang.group.queue, request=shape.requests, pods=pods)
+        return found.pods, found.reason if kept is None or found.reason is None else self._behind(kept)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _open(self, domain: Mask | None) -> Mask | None:
+        """Nodes of the domain that wait for nobody else."""
+        reserved = self._session.reserved
+        if reserved is None:
+            return domain
+        return ~reserved if domain is None else domain & ~reserved
+
+    def _surplus(self, pods: Sequence[PodView]) -> str:
+        shape, listed = by_shape(pods)[0]
+        return f"the gang has its minimum; {self._session.room.explain(shape, count=len(listed), placed=0)}{self._reserved()}"
+
+
+def split(gang: Waiting, pods: Sequence[PodView]) -> tuple[list[PodView], list[PodView]]:
+    """The pods that complete the minimum of each task and of the gang, and the rest; the first of them first."""
+    lowest = floors(gang)
+    missing = {task: max(floor - gang.tally.placed.get(task, 0), 0) for task, floor in lowest.items()}
+    first: list[PodView] = []
+    rest: list[PodView] = []
+    for pod in pods:
+        chosen = missing.get(pod.task, 0) > 0
+        (first if chosen else rest).append(pod)
+        if chosen:
+            missing[pod.task] -= 1
+    lacking = max(gang.group.min_member - gang.tally.total_placed - len(first), 0)
+    return first + rest[:lacking], rest[lacking:]

@@ -1,0 +1,39 @@
+"""Lets groups in: queue by queue, the first group first, while the plugins agree."""
+
+from __future__ import annotations
+
+from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.session import OpenSession, ordered
+from member_agent.scheduling.snapshot import Waiting
+
+
+def enqueue(session: OpenSession) -> None:
+    """Groups that are Pending; those that the hub admitted never are candidates."""
+    queues: dict[str, list[Waiting]] = {}
+    for gang in session.candidates:
+        queues.setdefault(gang.group.queue, []).append(gang)
+    stopped: dict[str, Waiting] = {}
+    for gang in ordered(queues, tiers=session.tiers):
+        reason = session.closed(gang) or _behind(gang, stopped) or _judge(session, gang)
+        if reason is None:
+            session.admit(gang)
+            continue
+        session.refuse(gang, reason)
+        queue = session.queues.get(gang.group.queue)
+        if queue is not None and queue.fifo:
+            stopped.setdefault(queue.name, gang)
+
+
+def _judge(session: OpenSession, gang: Waiting) -> Reason | None:
+    return session.tiers.job_enqueueable(gang) if gang.group.min_resources else None
+
+
+def _behind(gang: Waiting, stopped: dict[str, Waiting]) -> Reason | None:
+    return behind(gang, stopped.get(gang.group.queue))
+
+
+def behind(gang: Waiting, first: Waiting | None) -> Reason | None:
+    """In a queue that is first in, first out nobody passes the first that waits."""
+    if first is None:
+        return None
+    return Reason("NotFirst", f"queue {gang.group.queue} is first in, first out: {first.group.name} waits before it")

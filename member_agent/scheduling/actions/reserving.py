@@ -1,0 +1,57 @@
+"""Keeps nodes for the first gang that finds no room, so that nothing that passes it delays it.
+
+Nobody enforces when pods end, so nothing is expected to be free at a known time: the gang gets nodes on which it would fit once
+the gangs there have ended, those that are emptiest now, and what becomes free there stays free until it starts. Everybody else
+is placed beside them. What other pods hold (those of daemons, of other schedulers) is never expected to come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores
+from member_agent.scheduling.session import OpenSession
+from member_agent.scheduling.snapshot import Waiting
+from policies.shapes import PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Emptiest:
+    """The nodes that the session's rules accept, those with the largest free share now first."""
+
+    now: Room
+    scores_nodes: bool = True
+
+    def predicate(self, layout: Layout, shape: PodShape) -> Mask:
+        return self.now.admitted(shape)
+
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
+        return np.full(len(columns.rows), 1 if shape.one_per_node else np.iinfo(np.int64).max, dtype=np.int64)
+
+    def node_order(self, columns: Columns, shape: PodShape) -> Scores:
+        least = np.ones(len(columns.rows))
+        for name in shape.requests:
+            column = columns.column(name)
+            if column is not None:
+                size = np.maximum(columns.allocatable[:, column], 1)
+                np.minimum(least, self.now.free[columns.rows, column] / size, out=least)
+        return least
+
+
+def reserve(session: OpenSession, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> None:
+    """Reserve nodes for a gang's needs, if none are reserved yet and the cluster could hold it at all."""
+    room = session.room
+    if session.reserved is not None or room.ending is None:
+        return
+    later = Room(room.layout, room.free + room.ending, room.allocatable, rules=_Emptiest(room))
+    chosen = np.zeros(len(room.layout.names), dtype=np.bool_)
+    for shape, count in needs:
+        spots = later.place_some(shape, count)
+        if sum(spot.count for spot in spots) < count:
+            return
+        chosen[[spot.row for spot in spots]] = True
+    session.reserved = chosen
+    session.reserved_for = gang.group.name

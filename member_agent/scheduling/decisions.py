@@ -1,0 +1,33 @@
+"""What a round decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from machinery.informer import Key
+from member_agent.scheduling.reasons import Reason
+from member_agent.views import PodView
+
+NO_ROOM: Final = "NotEnoughResources"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One pod gets one node."""
+
+    pod: PodView
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Bindings (a gang's minimum always together), groups let in, reasons by gang, and the wall clock time (seconds since the
+    epoch) at which time alone changes the answer."""
+
+    bindings: tuple[Binding, ...] = ()
+    admitted: tuple[Key, ...] = ()
+    waiting: Mapping[Key, Reason] = field(default_factory=dict)
+    wakes: float = math.inf

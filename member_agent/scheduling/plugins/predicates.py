@@ -1,0 +1,61 @@
+"""Where a pod may run at all: labels and names of nodes, taints, host ports."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask
+from member_agent.scheduling.plugins.hooks import Hook
+from member_agent.scheduling.plugins.protocol import Plugin, Session
+from policies.shapes import PodShape, Toleration
+
+ANYTHING: Final = (Toleration(operator="Exists"),)
+
+
+class Arguments(BaseModel):
+    """Of predicates: every filter may be switched off."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    node_affinity: bool = Field(default=True, alias="predicate.NodeAffinityEnable")
+    node_ports: bool = Field(default=True, alias="predicate.NodePortsEnable")
+    taints: bool = Field(default=True, alias="predicate.TaintTolerationEnable")
+    cache: bool = Field(default=True, alias="predicate.CacheEnable", description="answers are kept anyway")
+
+
+class Predicates(Plugin):
+    """Selectors and required affinity, taints and tolerations, host ports."""
+
+    name = "predicates"
+    arguments = Arguments
+    later = frozenset(
+        f"predicate.{each}Enable"
+        for each in (
+            "PodAffinity",
+            "NodeVolumeLimits",
+            "VolumeZone",
+            "PodTopologySpread",
+            "VolumeBinding",
+            "DynamicResourceAllocation",
+        )
+    )
+
+    def __init__(self, arguments: Arguments, *, session: Session, hooks: frozenset[Hook] = frozenset(Hook)) -> None:
+        super().__init__(arguments, session=session, hooks=hooks)
+        self._on = arguments
+
+    def predicate(self, layout: Layout, shape: PodShape) -> Mask:
+        if not self._on.node_affinity:
+            shape = dataclasses.replace(shape, node_selector=(), node_affinity=())
+        if not self._on.taints:
+            shape = dataclasses.replace(shape, tolerations=ANYTHING)
+        return layout.admits(shape)
+
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
+        if shape.one_per_node and self._on.node_ports:
+            return self.session.room.alone(shape, columns.rows)
+        return np.full(len(columns.rows), UNBOUNDED, dtype=np.int64)

@@ -1,0 +1,259 @@
+"""One session: the snapshot, the plugins that are asked about it, the books of what is given away, and what was decided.
+
+Actions work on a session one after the other. Whatever they try for a gang is a Statement: it is committed as a whole or
+rolled back, and then nothing is left of it, neither in the room nor in the books.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+from apis import keys
+from apis.vectors import ResourceVector
+from machinery.informer import Key
+from member_agent.room import Mask, Room, Spot, runs, sums
+from member_agent.scheduling.configuration import Configuration
+from member_agent.scheduling.decisions import Binding, Plan
+from member_agent.scheduling.plugins.registry import Registry
+from member_agent.scheduling.plugins.tiers import Tiers
+from member_agent.scheduling.quantities import plain
+from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
+from member_agent.scheduling.usage import NOTHING, Amounts, add
+from member_agent.views import PodView, QueueView
+from policies.shapes import PodShape
+from policies.shares import QueueShare, lineage
+
+
+class OpenSession:
+    """The session that plugins see (`plugins.protocol.Session`) and actions work on."""
+
+    def __init__(self, snapshot: Snapshot, *, configuration: Configuration, registry: Registry) -> None:
+        self.configuration = configuration
+        self.room: Room = snapshot.room
+        self.now = snapshot.now
+        self.queues: Mapping[str, QueueView] = snapshot.queues
+        self.waiting = snapshot.waiting
+        known = {gang.key: gang for gang in snapshot.waiting}
+        self.candidates = tuple(
+            known.get((group.namespace, group.name)) or Waiting((group.namespace, group.name), group, (), Tally(), priority)
+            for group, priority in snapshot.candidates
+        )
+        self.gangs: Sequence[Waiting] = (*self.waiting, *(each for each in self.candidates if each.key not in known))
+        self.reserved: Mask | None = None
+        """Nodes whose room waits for one gang; nobody else is placed there."""
+        self.reserved_for = ""
+        self.reasons: dict[Key, Reason] = {}
+        self._bindings: list[Binding] = []
+        self._admitted: dict[Key, None] = {}
+        self._books(snapshot)
+        self.tiers: Tiers = registry.open(configuration, session=self)
+        self.room.rules = self.tiers
+
+    def _books(self, snapshot: Snapshot) -> None:
+        layout = self.room.layout
+        size, free = sums(self.room.allocatable), sums(self.room.free)
+        off = ~layout.usable
+        away, left = sums(self.room.allocatable[off]), sums(self.room.free[off])
+        names = layout.columns.items()
+        self._used: Amounts = {name: used for name, at in names if (used := size[at] - free[at])}
+        # Nodes that take no pods count with what they hold: it is held, and nobody may have more of it.
+        self.total = ResourceVector({name: size[at] - left[at] for name, at in names if at < len(size) and (size[at] or away)})
+        self._shares = {name: QueueShare(name, parent=view.parent or keys.ROOT_QUEUE) for name, view in self.queues.items()}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._held_alone: dict[str, Amounts] = {name: dict(held) for name, held in snapshot.held.items()}
+        self._held: dict[str, Amounts] = self._raised(self._held_alone)
+        self._promised_alone: dict[str, Amounts] = {}
+        self._wanted: dict[str, Amounts] = {}
+        with_pods = {gang.key for gang in self.waiting}
+        for group in snapshot.expected:
+            asked = plain(group.min_resources)
+            add(self._promised_alone.setdefault(group.queue, {}), asked, times=1)
+            if (group.namespace, group.name) not in with_pods:
+                add(self._wanted.setdefault(group.queue, {}), asked, times=1)
+        self._promised = self._raised(self._promised_alone)
+        for gang in self.waiting:
+            for shape, pods in by_shape(gang.pods):
+                add(self._wanted.setdefault(gang.group.queue, {}), shape.requests, times=len(pods))
+        self._holds = snapshot.holds
+        self._given: dict[Key, Amounts] = {}
+
+    def _raised(self, alone: Mapping[str, Amounts]) -> dict[str, Amounts]:
+        """With what queues under each hold."""
+        found: dict[str, Amounts] = {}
+        for name, amounts in alone.items():
+            for each in self.lineage(name):
+                add(found.setdefault(each, {}), amounts, times=1)
+        return found
+
+    # --- what plugins may look at ------------------------------------------------------------------------------------
+
+    @property
+    def used(self) -> ResourceVector:
+        """What pods of anybody hold."""
+        return ResourceVector(self._used)
+
+    def lineage(self, queue: str) -> tuple[str, ...]:
+        """The queue and its ancestors, root last."""
+        found = self._paths.get(queue)
+        if found is None:
+            path = lineage(queue, self._shares)
+            found = self._paths[queue] = path
+        return found
+
+    def held(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
+        """What pods of a queue hold."""
+        return (self._held_alone if alone else self._held).get(queue, NOTHING)
+
+    def promised(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
+        """What was promised to groups of a queue."""
+        return (self._promised_alone if alone else self._promised).get(queue, NOTHING)
+
+    def wanted(self, queue: str) -> Mapping[str, int]:
+        """What pods of one queue without nodes ask for, as the session began."""
+        return self._wanted.get(queue, NOTHING)
+
+    def holds(self, gang: Key) -> Mapping[str, int]:
+        """What pods of a gang hold."""
+        given = self._given.get(gang)
+        return given if given is not None else self._holds(gang)
+
+    # --- what actions do ---------------------------------------------------------------------------------------------
+
+    def closed(self, gang: Waiting) -> Reason | None:
+        """Why its queue takes nothing new."""
+        name = gang.group.queue
+        queue = self.queues.get(name)
+        if queue is None:
+            return Reason("QueueMissing", f"queue {name} does not exist")
+        return None if queue.open else Reason("QueueClosed", f"queue {name} is {queue.state}")
+
+    def admit(self, gang: Waiting) -> None:
+        """Let a group in: its minimum is promised from now on."""
+        self._admitted[gang.key] = None
+        self.reasons.pop(gang.key, None)
+        asked = plain(gang.group.min_resources)
+        add(self._promised_alone.setdefault(gang.group.queue, {}), asked, times=1)
+        for name in self.lineage(gang.group.queue):
+            add(self._promised.setdefault(name, {}), asked, times=1)
+
+    def let_in(self, gang: Waiting) -> bool:
+        """Whether its pods may be placed: the hub or a session let it in."""
+        return gang.group.admitted or gang.group.phase != "Pending" or gang.key in self._admitted
+
+    def refuse(self, gang: Waiting, reason: Reason) -> None:
+        """Say why it waits; the last word counts."""
+        self.reasons[gang.key] = reason
+
+    def charge(self, gang: Waiting, spots: Sequence[Spot], *, times: int) -> None:
+        """Enter what was given to a gang, or take it out again."""
+        given = self._given.get(gang.key)
+        if given is None:
+            given = self._given[gang.key] = dict(self._holds(gang.key))
+        queue = gang.group.queue
+        books = [given, self._used, self._held_alone.setdefault(queue, {})]
+        books += [self._held.setdefault(name, {}) for name in self.lineage(queue)]
+        for shape, listed in runs(spots):
+            count = times * sum(spot.count for spot in listed)
+            for book in books:
+                add(book, shape.requests, times=count)
+
+    @contextmanager
+    def entered(self, gang: Waiting, spots: Sequence[Spot]) -> Iterator[None]:
+        """With this in the books, whatever room there is: to ask what a queue would say."""
+        self.charge(gang, spots, times=1)
+        try:
+            yield
+        finally:
+            self.charge(gang, spots, times=-1)
+
+    @contextmanager
+    def emptied(self, queue: str) -> Iterator[None]:
+        """As if the queue held nothing: to ask what it could hold at all."""
+        held = dict(self._held_alone.get(queue, NOTHING))
+        books = [self._held_alone.setdefault(queue, {}), *(self._held.setdefault(each, {}) for each in self.lineage(queue))]
+        for book in books:
+            add(book, held, times=-1)
+        try:
+            yield
+        finally:
+            for book in books:
+                add(book, held, times=1)
+
+    def bind(self, pods: Sequence[PodView], spots: Sequence[Spot]) -> None:
+        """Decide bindings: the spots of each shape go to its pods, in order."""
+        names = self.room.layout.names
+        ahead = {shape: iter(listed) for shape, listed in by_shape(pods)}
+        for shape, listed in runs(spots):
+            given = ahead[shape]
+            for spot in listed:
+                node = names[spot.row]
+                self._bindings += [Binding(pod, node) for pod in islice(given, spot.count)]
+
+    def plan(self) -> Plan:
+        """What was decided."""
+        return Plan(tuple(self._bindings), tuple(self._admitted), self.reasons, wakes=self.tiers.wakes())
+
+
+class Statement:
+    """What is tried for one gang. Nothing of it is seen by others before `commit`, nothing is left of it after `roll_back`."""
+
+    def __init__(self, session: OpenSession, gang: Waiting) -> None:
+        self._session = session
+        self._gang = gang
+        self._pods: list[PodView] = []
+        self.spots: list[Spot] = []
+        self.placed: dict[str, int] = dict(gang.tally.placed)
+        """Pods with nodes by task, those of this statement included."""
+
+    def take(self, pods: Sequence[PodView], spots: Sequence[Spot]) -> None:
+        """Room was taken for these pods, in their order within each shape; some of them may be left without a spot."""
+        got: dict[PodShape, int] = {}
+        for shape, taken in runs(spots):
+            got[shape] = got.get(shape, 0) + sum(spot.count for spot in taken)
+        for spot in spots:
+            self._session.tiers.took(spot)
+        for shape, listed in by_shape(pods):
+            chosen = listed[: got.get(shape, 0)]
+            self._pods += chosen
+            for task, count in Counter(pod.task for pod in chosen).items():
+                self.placed[task] = self.placed.get(task, 0) + count
+        self.spots += spots
+        self._session.charge(self._gang, spots, times=1)
+
+    def commit(self) -> None:
+        """All of it happens."""
+        self._session.bind(self._pods, self.spots)
+
+    def roll_back(self) -> None:
+        """None of it happened."""
+        self._session.room.give_back(self.spots)
+        for spot in reversed(self.spots):
+            self._session.tiers.gave_back(spot)
+        self._session.charge(self._gang, self.spots, times=-1)
+        self.placed = dict(self._gang.tally.placed)
+        self.spots, self._pods = [], []
+
+
+def by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
+    """Equal pods together, in the order of their first pod."""
+    if pods and all(pod.shape is pods[0].shape for pod in pods):
+        return [(pods[0].shape, list(pods))]
+    grouped: dict[PodShape, list[PodView]] = {}
+    for pod in pods:
+        grouped.setdefault(pod.shape, []).append(pod)
+    return list(grouped.items())
+
+
+def ordered(queues: Mapping[str, Sequence[Waiting]], *, tiers: Tiers) -> Iterator[Waiting]:
+    """Gangs in the order in which they are tried: the best queue's best gang, one after the other. What was given away in
+    between counts for the queue that is asked next."""
+    left = {name: sorted(gangs, key=tiers.job_order, reverse=True) for name, gangs in queues.items() if gangs}
+    while left:
+        name = min(left, key=tiers.queue_order)
+        yield left[name].pop()
+        if not left[name]:
+            del left[name]
