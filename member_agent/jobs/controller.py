@@ -25,7 +25,8 @@ from member_agent.jobs.asking import Told
 from member_agent.jobs.children import KeyMaker
 from member_agent.jobs.claims import as_given
 from member_agent.jobs.lifecycle import ENDS, JobPhase
-from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan, undone
+from member_agent.jobs.memory import undone
+from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan
 from member_agent.jobs.plugins import BadArgument, Registry
 from member_agent.jobs.plugins.keypairs import new_key_pair
 from member_agent.jobs.reasons import Obstacle

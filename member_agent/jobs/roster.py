@@ -7,7 +7,7 @@ as terminating and as nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from member_agent.views import PodView
 
@@ -104,6 +104,12 @@ class Roster:
     def unfinished(self) -> int:
         """Pods that have not ended, those being deleted included."""
         return len(self.pods) - sum(n for (_, phase), n in self.phases.items() if phase in ("Succeeded", "Failed"))
+
+    def only(self, keep: Callable[[PodView], bool]) -> Roster:
+        """The pods that are meant; what was lost comes along."""
+        left = Roster(pod for pod in self.named() if keep(pod))
+        left.lost = dict(self.lost)
+        return left
 
     def named(self) -> list[PodView]:
         """All pods in the order of their names."""
