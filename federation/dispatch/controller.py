@@ -269,6 +269,15 @@ class DispatchController:
             stores.told[item.key] = self._clock.boot()
         if isinstance(item, Decide) and item.act is Act.STOP and result.binding is not None:
             self._note_time_outs(item)
+            self._tell_withdrawal(item)
+
+    def _tell_withdrawal(self, item: Decide) -> None:
+        """Why a run is stopped to be placed again: the next placement may be decided before anybody folds this one, and the
+        same words told twice are one Event."""
+        job, decision = self._stores.jobs.get(*item.key), item.decision
+        if job is not None and decision is not None and decision.outcome is Outcome.WAITING and decision.message:
+            text = f"{decision.reason}: {decision.message}"
+            self._events.warn(_about(kinds.JOB, job), reason="ScheduleBindingFailed", message=text)
 
     def _note_time_outs(self, item: Decide) -> None:
         before = self._stores.bindings.get(item.key[0], naming.binding_name(item.key[1]))
