@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from apis import kinds, naming
+from apis import kinds
 from apis.kinds import Kind
 from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
@@ -265,11 +265,6 @@ class JobApplier:
             await self._port.delete(kind, name, namespace=namespace, preconditions=Preconditions(uid=uid))
         except (errors.NotFound, errors.Conflict):
             return
-
-
-def group_name(job: JobView) -> str:
-    """Name of the PodGroup of a Job."""
-    return naming.pod_group_name(job.name, uid=job.uid)
 
 
 def _controller(document: Manifest) -> dict[str, Any]:

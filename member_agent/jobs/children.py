@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from apis import keys, kinds, naming
+from apis import keys, kinds
 from member_agent.jobs.claims import Claim, claim_child, claims_of, mount_claims
 from member_agent.jobs.facts import Hosts, JobFacts, Manifest, TaskFacts, facts_of, hosts_of, owner
+from member_agent.jobs.groups import group_name
 from member_agent.jobs.orders import PodOrder
 from member_agent.jobs.plugins import BUILT_IN, Child, Draft, KeyMaker, KeyPair, Plugin, Registry
 from member_agent.jobs.plugins.draft import EVERY
@@ -155,7 +156,7 @@ def _annotations(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, st
         keys.JOB_VERSION: str(job.status.version),
         keys.TEMPLATE_ID: f"{job.name}-{task.name}",
         keys.JOB_RETRY_COUNT: str(job.status.retry_count),
-        keys.GROUP_NAME: naming.pod_group_name(job.name, uid=job.uid),
+        keys.GROUP_NAME: group_name(job),
     }
 
 

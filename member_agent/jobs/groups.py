@@ -16,6 +16,11 @@ OWN_FIELDS: Final = (keys.RUN_NODES, "kubectl.kubernetes.io/last-applied-configu
 """Annotations that stay on the Job: what the withdrawal of a run noted, and what kubectl compares the Job with."""
 
 
+def group_name(job: JobView) -> str:
+    """Name of the PodGroup of a Job."""
+    return naming.pod_group_name(job.name, uid=job.uid)
+
+
 def task_minima(gang: Gang) -> dict[str, int]:
     """`minTaskMember`."""
     return {task.name: task.minimum for task in gang.tasks}
@@ -48,7 +53,7 @@ def pod_group(job: JobView, manifest: Mapping[str, Any], *, priorities: Mapping[
         "apiVersion": kinds.POD_GROUP.api_version,
         "kind": kinds.POD_GROUP.kind,
         "metadata": {
-            "name": naming.pod_group_name(job.name, uid=job.uid),
+            "name": group_name(job),
             "namespace": job.namespace,
             "labels": dict(metadata.get("labels") or {}),
             "annotations": {

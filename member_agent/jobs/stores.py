@@ -1,12 +1,11 @@
-"""What the Job controller looks at, and the pods, Commands and names that belong to each Job, kept by deltas."""
+"""What the Job controller looks at, and what of it concerns one Job."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apis import kinds
-from machinery.informer import Change, Informer, Key
-from member_agent.jobs.roster import Roster
+from machinery.informer import Informer
+from member_agent.jobs.groups import group_name
 from member_agent.views import GroupView, JobView, Named, PodView, PriorityView, QueueView, WorkView
 from policies.members import CommandView
 
@@ -29,53 +28,22 @@ class Stores:
         for informer in (self.jobs, self.groups, self.pods, self.queues, self.priorities, self.claims, self.commands):
             await informer.wait_synced()
 
+    def group_of(self, job: JobView) -> GroupView | None:
+        """Its PodGroup; one of the same name that is another's is none."""
+        group = self.groups.get(job.namespace, group_name(job))
+        return group if group is not None and group.owner == job.uid else None
 
-class PodIndex:
-    """Pods by the UID of the Job that controls them."""
+    def granted(self, job: JobView) -> bool:
+        """A local Job always; else the Work that it was made from is there and is not being withdrawn."""
+        if not job.managed:
+            return True
+        work = self.works.get(*job.work)
+        return work is not None and work.uid == job.work_uid and not work.deleting
 
-    def __init__(self) -> None:
-        self._rosters: dict[str, Roster] = {}
+    def missing_claims(self, job: JobView) -> tuple[str, ...]:
+        """Claims that the Job names and that are not there."""
+        return tuple(name for name in job.rules.claims if self.claims.get(job.namespace, name) is None)
 
-    def changed(self, change: Change[PodView]) -> None:
-        """Fold one change in."""
-        old, new = change.old, change.new
-        if old is not None and old.owner and (new is None or not new.task or (new.uid, new.owner) != (old.uid, old.owner)):
-            roster = self._rosters.get(old.owner)
-            if roster is not None:
-                roster.remove(old)
-        if new is not None and new.owner and new.task:
-            self._rosters.setdefault(new.owner, Roster()).add(new)
-
-    def of(self, owner: str) -> Roster:
-        """Pods of a Job."""
-        return self._rosters.get(owner) or Roster()
-
-    def forget(self, owner: str) -> None:
-        """The Job has gone; a roster of pods that are still there stays until they are."""
-        roster = self._rosters.get(owner)
-        if roster is not None and not roster.pods:
-            del self._rosters[owner]
-
-
-class CommandIndex:
-    """Commands by the Job they name, the oldest first."""
-
-    def __init__(self) -> None:
-        self._commands: dict[Key, dict[str, CommandView]] = {}
-
-    def changed(self, change: Change[CommandView]) -> Key | None:
-        """Fold one change in; the Job concerned, None where it is none."""
-        command = change.new or change.old
-        if command is None or command.target[0] != kinds.JOB.kind:
-            return None
-        key = (command.namespace, command.target[1])
-        held = self._commands.setdefault(key, {})
-        if change.new is not None:
-            held[command.uid] = change.new
-        elif held.pop(command.uid, None) is not None and not held:
-            del self._commands[key]
-        return key
-
-    def of(self, key: Key) -> tuple[CommandView, ...]:
-        """In the order in which they were given."""
-        return tuple(sorted(self._commands.get(key, {}).values(), key=lambda each: each.order))
+    def values_of_priorities(self) -> dict[str, int]:
+        """Of all PriorityClasses, by name."""
+        return {each.name: each.value for each in self.priorities.values()}

@@ -14,13 +14,13 @@ from apis.kinds import Kind
 from apis.runs import RunRecord, encode
 from machinery import errors
 from machinery.informer import Change
-from member_agent.jobs import controller
+from member_agent.jobs import faults
 from member_agent.jobs.claims import made_name
-from member_agent.jobs.controller import judged
+from member_agent.jobs.faults import judged
 from member_agent.jobs.planner import Plan, Snapshot, plan
 from member_agent.jobs.plugins import BUILT_IN
+from member_agent.jobs.pods import PodIndex
 from member_agent.jobs.roster import Roster
-from member_agent.jobs.stores import PodIndex
 from member_agent.views import GroupStatus, GroupView, JobView, PodView, Projector
 from policies.members import CommandView, project_command
 from simulator.api import MemoryPort
@@ -383,7 +383,7 @@ def test_a_job_that_runs_gets_its_group_again_whatever_is_held_against_its_spec_
         await stage.world.apply(manifest_of("train", command="sleep 600"), server=EAST)
         await stage.until(lambda: stage.phase("train") == "Running")
         stage.world.stop("agent-east")
-        monkeypatch.setattr(controller, "judged", lambda manifest, *, registry: ("Invalid", "no such plugin any more"))
+        monkeypatch.setattr(faults, "judged", lambda manifest, *, registry: ("Invalid", "no such plugin any more"))
         (group,) = stage.world.all(kinds.POD_GROUP, server=EAST)
         await stage.world.client(EAST).delete(kinds.POD_GROUP, group["metadata"]["name"], namespace="default")
         stage.world.resume("agent-east")

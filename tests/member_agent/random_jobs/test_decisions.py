@@ -13,7 +13,7 @@ from apis.batch import Job
 from controllers.admission import default_job, validate_job
 from member_agent.jobs import children, groups
 from member_agent.jobs.children import KeyPair
-from member_agent.jobs.controller import judged
+from member_agent.jobs.faults import judged
 from member_agent.jobs.places import wanted
 from member_agent.jobs.planner import Plan, Snapshot, plan
 from member_agent.jobs.plugins import BUILT_IN
