@@ -6,7 +6,7 @@ what they count. A missing resource is zero and a zero is never stored, so equal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from apis.quantities import Format, InvalidQuantity, Quantity, parse
@@ -61,6 +61,10 @@ class ResourceVector(Mapping[str, int]):
     def get(self, name: str, default: Any = 0) -> Any:
         """Milli units of `name`; zero when it is not named."""
         return self._amounts.get(name, default)
+
+    def items(self) -> ItemsView[str, int]:
+        """Names and amounts, by name; the inherited one looks every amount up again."""
+        return self._amounts.items()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._amounts)

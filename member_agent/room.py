@@ -183,7 +183,7 @@ class Room:
 
     def capacity(self, shape: PodShape) -> Amounts:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it."""
-        return self._capacity(shape, self._all(), self.admitted(shape))
+        return self._capacity(shape, self._columns(self._all()), self.admitted(shape))
 
     def admitted(self, shape: PodShape) -> Mask:
         """Which nodes may run the shape, requests apart."""
@@ -198,16 +198,16 @@ class Room:
     def _columns(self, rows: Rows) -> Columns:
         return Columns(self.layout, rows, self.free[rows], self.allocatable[rows])
 
-    def _capacity(self, shape: PodShape, rows: Rows, admitted: Mask) -> Amounts:
-        fits = np.where(admitted[rows], np.int64(UNBOUNDED), np.int64(0))
+    def _capacity(self, shape: PodShape, columns: Columns, admitted: Mask) -> Amounts:
+        fits = np.where(admitted[columns.rows], np.int64(UNBOUNDED), np.int64(0))
         for name, amount in shape.requests.items():
             column = self.layout.columns.get(name)
             if column is None:
-                return np.zeros(len(rows), dtype=np.int64)
-            np.minimum(fits, np.maximum(self.free[rows, column], 0) // amount, out=fits)
+                return np.zeros(len(columns.rows), dtype=np.int64)
+            np.minimum(fits, np.maximum(columns.free[:, column], 0) // amount, out=fits)
         if self.rules is not None:
-            return np.minimum(fits, self.rules.limits(self._columns(rows), shape))
-        return np.minimum(fits, self.alone(shape, rows)) if shape.one_per_node else fits
+            return np.minimum(fits, self.rules.limits(columns, shape))
+        return np.minimum(fits, self.alone(shape, columns.rows)) if shape.one_per_node else fits
 
     def alone(self, shape: PodShape, rows: Rows) -> Amounts:
         """1 for rows without a pod of a shape that wants nodes of its own, else 0."""
@@ -225,8 +225,9 @@ class Room:
         return share
 
     def _look(self, shape: PodShape, rows: Rows, admitted: Mask) -> tuple[Amounts, Scores]:
-        fits = self._capacity(shape, rows, admitted)
-        return fits, np.where(fits > 0, self._cost(shape, self._columns(rows)), np.inf)
+        columns = self._columns(rows)
+        fits = self._capacity(shape, columns, admitted)
+        return fits, np.where(fits > 0, self._cost(shape, columns), np.inf)
 
     def _answer(self, shape: PodShape) -> _Answer:
         """What is known of the shape, brought up to date."""

@@ -193,11 +193,12 @@ class Allocation:
     def _over(self, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> Reason | None:
         """The limit that is passed; in the books alone, so that one shape counts beside the other. No row is touched."""
         with ExitStack() as books:
-            for shape, count in needs:
+            for index, (shape, count) in enumerate(needs, start=1):
                 found = self._tiers.allocatable(gang.group.queue, request=shape.requests, pods=count)
                 if found.pods < count:
                     return found.reason
-                books.enter_context(self._session.entered(gang, [Spot(0, shape, count)]))
+                if index < len(needs):
+                    books.enter_context(self._session.entered(gang, [Spot(0, shape, count)]))
         return None
 
     # --- above it ----------------------------------------------------------------------------------------------------
