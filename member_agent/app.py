@@ -178,6 +178,7 @@ async def lead(
     works = there.add(kinds.WORK, views.project_work, namespace=namespace)
     capacities = there.add(kinds.CLUSTER_CAPACITY, project_capacity, namespace=namespace)
 
+    events = EventRecorder(local, component=LEADER, instance=settings.identity or LEADER, clock=clock, chance=chance)
     inventory = Inventory()
     ledger = Ledger(inventory)
     running = _Running()
@@ -199,6 +200,7 @@ async def lead(
             clock=clock,
             settings=settings.scheduling,
             runs=running.may_run,
+            events=events,
             configuration=lambda: profile.profile.current,
             registry=registry,
         )
@@ -245,7 +247,6 @@ async def lead(
         settings=settings,
         ruling=ruling,
     )
-    events = EventRecorder(local, component=LEADER, instance=settings.identity or LEADER, clock=clock, chance=chance)
     roles: list[_Role]
     if runs_jobs(ruling):
         job_controller = JobController(

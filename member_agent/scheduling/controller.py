@@ -11,8 +11,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from apis import kinds
 from apis.vectors import EMPTY
 from machinery.clock import Clock, stamp
+from machinery.events import About, EventRecorder
 from machinery.informer import Change, Informer, Key
 from machinery.port import Port
 from machinery.runner import WorkMetrics, run_workers
@@ -27,11 +29,13 @@ from member_agent.scheduling.planner import BUILT_IN, default, plan
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs, gang_key
-from member_agent.scheduling.statuses import event_of, status_of
+from member_agent.scheduling.statuses import UNSCHEDULABLE, event_of, status_of
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupCounts, GroupStatus, GroupView, NodeView, PodView, PriorityView, QueueView
+from member_agent.views import GroupCondition, GroupCounts, GroupStatus, GroupView, NodeView, PodView, PriorityView, QueueView
 
 ROUND = "round"
+PODS_TOLD = 16
+"""Pods of one gang that get an event for a reason: they all wait for the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class SchedulingController:
         clock: Clock,
         settings: SchedulingSettings,
         runs: Callable[[PodView], bool],
+        events: EventRecorder,
         configuration: Callable[[], Configuration] = default,
         registry: Registry = BUILT_IN,
     ) -> None:
@@ -66,6 +71,7 @@ class SchedulingController:
         self._clock = clock
         self._settings = settings
         self._runs = runs
+        self._events = events
         self._configuration = configuration
         self._registry = registry
         self._gangs = Gangs(inventory, scheduler=settings.scheduler_name)
@@ -298,9 +304,27 @@ class SchedulingController:
             reason=self._reasons.get(key),
             now=stamp(self._clock.now()),
         )
-        if wanted != group.status:
-            await self._applier.write_status(group, wanted)
+        if wanted != group.status and await self._applier.write_status(group, wanted):
+            self._tell(group, wanted)
         return None
+
+    def _tell(self, group: GroupView, status: GroupStatus) -> None:
+        """Events for whoever looks there: on the group for every new sentence, on its pods for every new kind of reason."""
+        before, now = (_unschedulable(each) for each in (group.status, status))
+        if now is None or (before is not None and before.message == now.message):
+            return
+        about = About(kinds.POD_GROUP, group.namespace, group.name, group.uid, group.version)
+        self._events.warn(about, reason="Unschedulable", message=now.message)
+        if before is not None and before.reason == now.reason:
+            return
+        pods = sorted(self._gangs.waiting((group.namespace, group.name)).values(), key=lambda pod: (len(pod.name), pod.name))
+        for pod in pods[:PODS_TOLD]:
+            about = About(kinds.POD, pod.namespace, pod.name, pod.uid, pod.version)
+            self._events.warn(about, reason="FailedScheduling", message=now.message)
+
+
+def _unschedulable(status: GroupStatus) -> GroupCondition | None:
+    return next((each for each in status.conditions if each.type == UNSCHEDULABLE and each.status == "True"), None)
 
 
 def _decides(queue: QueueView) -> QueueView:

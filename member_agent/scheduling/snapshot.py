@@ -111,6 +111,10 @@ class Gangs:
         """Pods of a gang by UID."""
         return self._pods.get(key, {})
 
+    def waiting(self, key: Key) -> Mapping[str, PodView]:
+        """Pods of a gang that want a node, by UID; bindings on their way included."""
+        return self._waiting.get(key, {})
+
     def tally(self, key: Key) -> Tally:
         """Count a gang; a binding on its way counts as placed."""
         placed: Counter[str] = Counter()

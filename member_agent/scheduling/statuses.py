@@ -10,6 +10,9 @@ from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Tally
 from member_agent.views import SCHEDULED, GroupCondition, GroupStatus, GroupView
 
+UNSCHEDULABLE = "Unschedulable"
+"""Condition of a PodGroup, and reason of the event about it."""
+
 
 def event_of(group: GroupView, tally: Tally, *, admitted: bool, stuck: bool = False) -> GroupEvent:
     """What the pods say about the group. `stuck`: pods of it were looked at and found no node."""
@@ -31,7 +34,7 @@ def status_of(group: GroupView, tally: Tally, *, admitted: bool, reason: Reason 
     if event in (GroupEvent.PLACED, GroupEvent.FINISHED):
         wanted = GroupCondition(SCHEDULED, "True", reason="Placed", message=f"{group.min_member} pods have nodes")
     elif reason is not None:
-        wanted = GroupCondition("Unschedulable", "True", reason=reason.code, message=reason.sentence)
+        wanted = GroupCondition(UNSCHEDULABLE, "True", reason=reason.code, message=reason.sentence)
     return GroupStatus(
         phase=phase.value if group.status.phase or phase is not GroupPhase.PENDING else "",
         conditions=_conditions(group.status.conditions, wanted, now=now),
