@@ -92,13 +92,9 @@ def _refusal(job: JobView, command: CommandView, *, phase: JobPhase) -> Told | N
         return Told("CommandRefused", f"{text}: no such action on a Job, want one of {', '.join(ACTIONS)}", Severity.WARNING)
     if event is JobEvent.RESUME and suspended(job):
         return Told("CommandRefused", f"{text}: the Job is suspended by its spec or annotation", Severity.WARNING)
-    if not _known(phase, event):
+    if not JOB.knows(phase, event):
         return Told("CommandTooLate", f"{text}: the Job is {phase.value}", Severity.WARNING)
     return None
-
-
-def _known(phase: JobPhase, event: JobEvent) -> bool:
-    return JOB.knows(phase, event)
 
 
 def _hub_order(job: JobView, *, phase: JobPhase) -> Order | None:
@@ -107,7 +103,7 @@ def _hub_order(job: JobView, *, phase: JobPhase) -> Order | None:
     if order is None:
         return None
     event = ACTIONS.get(order.action)
-    if event is None or order.id in job.status.memory.orders or not _known(phase, event):
+    if event is None or order.id in job.status.memory.orders or not JOB.knows(phase, event):
         return None
     task, _, index = order.target.partition("#")
     number = int(index) if index.isdigit() else -1
@@ -117,16 +113,16 @@ def _hub_order(job: JobView, *, phase: JobPhase) -> Order | None:
 
 def _suspension(job: JobView, *, phase: JobPhase, held: bool) -> Order | None:
     wanted = suspended(job)
-    if wanted and not held and _known(phase, JobEvent.SUSPEND):
+    if wanted and not held and JOB.knows(phase, JobEvent.SUSPEND):
         return Order(JobEvent.SUSPEND, SUSPENDED, SUSPENDED_TEXT)
-    if not wanted and job.status.memory.suspended and _known(phase, JobEvent.RESUME):
+    if not wanted and job.status.memory.suspended and JOB.knows(phase, JobEvent.RESUME):
         return Order(JobEvent.RESUME, "Resumed", "no longer suspended")
     return None
 
 
 def _overdue(job: JobView, *, phase: JobPhase, now: datetime.datetime) -> tuple[Order | None, float | None]:
     limit, started = longest(job), moment(job.status.memory.started_at)
-    if limit is None or started is None or not _known(phase, JobEvent.OVERDUE):
+    if limit is None or started is None or not JOB.knows(phase, JobEvent.OVERDUE):
         return None, None
     left = limit - (now - started).total_seconds()
     if left > 0:
@@ -146,7 +142,7 @@ def _policy(job: JobView, firing: Firing | None) -> Order | None:
     if firing is None:
         return None
     event = ACTIONS.get(firing.policy.action)
-    if event is None or not _known(JobPhase(job.phase), event):
+    if event is None or not JOB.knows(JobPhase(job.phase), event):
         return None
     happening = firing.happening
     scope = ""

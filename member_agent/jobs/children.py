@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from apis import keys, kinds
 from member_agent.jobs.claims import Claim, claim_child, claims_of, mount_claims
-from member_agent.jobs.facts import Hosts, JobFacts, Manifest, TaskFacts, facts_of, hosts_of, owner
+from member_agent.jobs.facts import JobFacts, Manifest, TaskFacts, facts_of, owner
 from member_agent.jobs.groups import group_name
 from member_agent.jobs.orders import PodOrder
 from member_agent.jobs.plugins import BUILT_IN, Child, Draft, KeyMaker, KeyPair, Plugin, Registry
 from member_agent.jobs.plugins.draft import EVERY
 from member_agent.views import JobView
 
-__all__ = ["Child", "Hosts", "KeyMaker", "KeyPair", "Moulds", "hosts_of", "objects", "owner", "pod"]
+__all__ = ["Child", "KeyMaker", "KeyPair", "Moulds", "controlled", "objects", "volume_names"]
 
 COPIED: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 """Annotations that pods take over from their Job."""
@@ -53,11 +53,10 @@ class Moulds:
         manifest: Mapping[str, Any],
         *,
         scheduler: str,
-        hosts: Hosts | None = None,
         registry: Registry = BUILT_IN,
     ) -> None:
         self._job = job
-        self._facts = facts_of(job, manifest, hosts=hosts)
+        self._facts = facts_of(job, manifest)
         self._plugins = registry.chosen(manifest)
         self._each = tuple(each for each in self._plugins if type(each).change_pod is not Plugin.change_pod)
         self._scheduler = scheduler
@@ -118,19 +117,6 @@ class Moulds:
         return draft
 
 
-def pod(
-    job: JobView,
-    manifest: Mapping[str, Any],
-    order: PodOrder,
-    *,
-    scheduler: str,
-    hosts: Hosts | None = None,
-    registry: Registry = BUILT_IN,
-) -> Manifest:
-    """One pod; for many, keep the `Moulds`."""
-    return Moulds(job, manifest, scheduler=scheduler, hosts=hosts, registry=registry).pod(order)
-
-
 def _labels(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, str]:
     given = (facts.manifest.get("metadata") or {}).get("labels") or {}
     return {
@@ -163,24 +149,12 @@ def _annotations(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, st
 # --- claims and the objects of plugins -------------------------------------------------------------------------------
 
 
-def objects(
-    job: JobView,
-    manifest: Mapping[str, Any],
-    *,
-    hosts: Hosts | None = None,
-    keys: KeyMaker,
-    registry: Registry = BUILT_IN,
-) -> tuple[Child, ...]:
+def objects(job: JobView, manifest: Mapping[str, Any], *, keys: KeyMaker, registry: Registry = BUILT_IN) -> tuple[Child, ...]:
     """Claims to make and the objects of the plugins, each owned by the Job. Raises BadArgument."""
-    facts = facts_of(job, manifest, hosts=hosts)
+    facts = facts_of(job, manifest)
     claims = {each.name: each for each in _claims(job, manifest) if each.spec is not None}
     made = [claim_child(each, namespace=job.namespace, owner=facts.owner) for each in claims.values()]
     return (*made, *(each for plugin in registry.chosen(manifest) for each in plugin.objects(facts, keys=keys)))
-
-
-def claim_names(job: JobView, manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Claims by name that somebody else must have made: without them no pod of the Job can start."""
-    return tuple(dict.fromkeys(each.name for each in _claims(job, manifest) if each.spec is None))
 
 
 def volume_names(job: JobView, manifest: Mapping[str, Any]) -> tuple[str, ...]:

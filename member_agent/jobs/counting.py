@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 
 from member_agent.jobs.floors import Floors
+from member_agent.jobs.happenings import main_exit
 from member_agent.jobs.lifecycle import JobEvent, JobPhase
 from member_agent.jobs.roster import Roster
 from member_agent.views import JobStatus, JobView, TaskCount
@@ -24,8 +25,7 @@ def count(job: JobView, *, roster: Roster, floors: Floors, going: int, before: J
         if number:
             by_task.setdefault(task, Counter())[phase] += number
     for pod in roster.early.values():
-        main = job.rules.main_container(pod.task)
-        code = next((code for container, code in pod.ends if main and container == main), None)
+        code = main_exit(job, pod)
         if code is not None:
             by_task[pod.task][pod.phase] -= 1
             by_task[pod.task]["Failed" if code else "Succeeded"] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from member_agent.jobs import groups
-from member_agent.jobs.happenings import ended_early
+from member_agent.jobs.happenings import successes
 from member_agent.jobs.lifecycle import ALIVE, JobPhase
 from member_agent.jobs.memory import objects_of
 from member_agent.jobs.orders import PodOrder
@@ -83,6 +83,4 @@ def _missing(scene: Scene) -> Iterator[PodOrder]:
 
 def _ready(scene: Scene, task: str) -> int:
     """Pods of a task that run with every container ready, or have succeeded."""
-    gone = scene.floors.gone_but_done(task, roster=scene.roster)
-    early = ended_early(scene.job, roster=scene.roster, task=task)
-    return scene.roster.ready[task] + scene.roster.count(task, "Succeeded") + gone + early
+    return scene.roster.ready[task] + successes(scene.job, task, roster=scene.roster, floors=scene.floors)

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from apis import kinds, naming
 from apis.runs import TaskSlice
 from member_agent.views import JobView
 
 Manifest = dict[str, Any]
-
-NOBODY: Final[tuple[int, ...]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Hosts:
-    """Which indices each task has, over all clusters of the run; what host lists and world sizes are made from."""
-
-    indices: Mapping[str, Sequence[int]] = field(default_factory=dict)
-
-    def of(self, task: str) -> Sequence[int]:
-        """Ascending; empty for a task nobody knows."""
-        return self.indices.get(task, NOBODY)
-
-
-def hosts_of(job: JobView) -> Hosts:
-    """0 to total-1 where the run record says what the whole run has, else 0 to replicas-1."""
-    slices: Mapping[str, TaskSlice] = job.record.tasks if job.record else {}
-    tasks = job.gang.tasks if job.gang else ()
-    totals = {task.name: slices[task.name].total if task.name in slices else task.replicas for task in tasks}
-    return Hosts({name: range(total) for name, total in totals.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +75,10 @@ def tasks_in(manifest: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
         yield task.get("name") or f"default{index}", task
 
 
-def facts_of(job: JobView, manifest: Mapping[str, Any], *, hosts: Hosts | None = None) -> JobFacts:
-    """The facts; `hosts` says which indices there are where that is not what `hosts_of` says."""
-    known = hosts or hosts_of(job)
-    tasks = {name: _task(job.name, name, task, known) for name, task in tasks_in(manifest)}
+def facts_of(job: JobView, manifest: Mapping[str, Any]) -> JobFacts:
+    """The facts; tasks have the pods of all clusters of the run."""
+    totals = _totals(job)
+    tasks = {name: _task(job.name, name, task, totals.get(name, 0)) for name, task in tasks_in(manifest)}
     return JobFacts(job.namespace, job.name, job.uid, tasks, manifest, owner(job))
 
 
@@ -107,18 +86,24 @@ def facts_without_view(manifest: Mapping[str, Any]) -> JobFacts:
     """The facts of a Job that no agent keeps yet: its own replicas, no owner. Raises nothing for fields that are missing."""
     meta = manifest.get("metadata") or {}
     name = meta.get("name") or ""
-    counts = {task: range(max(int(each.get("replicas") or 0), 0)) for task, each in tasks_in(manifest)}
-    tasks = {task: _task(name, task, each, Hosts(counts)) for task, each in tasks_in(manifest)}
+    tasks = {task: _task(name, task, each, int(each.get("replicas") or 0)) for task, each in tasks_in(manifest)}
     return JobFacts(meta.get("namespace") or "", name, meta.get("uid") or "", tasks, manifest, {})
 
 
-def _task(job: str, name: str, task: Mapping[str, Any], hosts: Hosts) -> TaskFacts:
+def _totals(job: JobView) -> dict[str, int]:
+    """Pods of each task: what the run record says that the whole run has, else its replicas."""
+    slices: Mapping[str, TaskSlice] = job.record.tasks if job.record else {}
+    tasks = job.gang.tasks if job.gang else ()
+    return {task.name: slices[task.name].total if task.name in slices else task.replicas for task in tasks}
+
+
+def _task(job: str, name: str, task: Mapping[str, Any], total: int) -> TaskFacts:
     template = task.get("template") or {}
     spec = template.get("spec") or {}
     return TaskFacts(
         job=job,
         name=name,
-        indices=hosts.of(name),
+        indices=range(total),
         template=template,
         hostname=spec.get("hostname") or "",
         subdomain=spec.get("subdomain") or "",

@@ -66,20 +66,18 @@ def pod_group(job: JobView, manifest: Mapping[str, Any], *, priorities: Mapping[
     }
 
 
-def differs(job: JobView, group: GroupView, *, wanted: ResourceVector | None = None) -> bool:
+def differs(job: JobView, group: GroupView) -> bool:
     """Whether the group is not what the Job asks for now, without the Job's manifest.
 
-    `minResources` is compared where the caller knows them (`min_resources`). They follow from minima, replicas and templates,
-    so asking again when `metadata.generation` has changed finds every difference.
+    `minResources` are not compared: they follow from minima, replicas and templates, and those change only with
+    `metadata.generation`.
     """
     gang = job.gang
     if gang is None:
         return False
     if (group.min_member, group.queue, group.priority_class) != (gang.minimum, job.queue, job.priority_class):
         return True
-    if dict(group.min_task_member) != task_minima(gang):
-        return True
-    return wanted is not None and group.min_resources != wanted
+    return dict(group.min_task_member) != task_minima(gang)
 
 
 def pod_group_patch(job: JobView, manifest: Mapping[str, Any], group: GroupView, *, priorities: Mapping[str, int]) -> Manifest:

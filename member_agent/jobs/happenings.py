@@ -79,10 +79,10 @@ def happenings(
     for name in sorted(roster.failed):
         yield _failed(roster.failed[name])
     for name in sorted(roster.early):
-        pod, main = roster.early[name], job.rules.main_container(roster.early[name].task)
-        code = next((code for container, code in pod.ends if container == main), 0)
+        pod = roster.early[name]
+        code = main_exit(job, pod)
         if code:
-            why = f"container {main} exited with {code}"
+            why = f"container {job.rules.main_container(pod.task)} exited with {code}"
             yield Happening(Event.POD_FAILED, pod.task, pod.index, pod.name, code=code, why=f"pod {pod.name} failed: {why}")
     for each in missing:
         why = f"pod {each.name} was evicted or deleted"
@@ -114,19 +114,23 @@ def _of_tasks(job: JobView, *, roster: Roster, floors: Floors) -> Iterator[Happe
         role = job.rules.role(task.name)
         if role.policies or job.rules.policies:
             yield from _pending(task.name, roster=roster, job=job)
-        done = roster.count(task.name, "Succeeded") + floors.gone_but_done(task.name, roster=roster)
-        done += ended_early(job, roster=roster, task=task.name)
-        if task.replicas and done >= task.replicas:
+        if task.replicas and successes(job, task.name, roster=roster, floors=floors) >= task.replicas:
             yield Happening(Event.TASK_COMPLETED, task.name, why=f"every pod of task {task.name} succeeded")
         if roster.restarts[task.name] >= max(role.max_retry, 1):
             why = f"containers of task {task.name} were restarted {roster.restarts[task.name]} times of {role.max_retry}"
             yield Happening(Event.TASK_FAILED, task.name, why=why)
 
 
-def ended_early(job: JobView, *, roster: Roster, task: str) -> int:
-    """Running pods of the task whose main container has succeeded."""
-    main = job.rules.main_container(task)
-    return sum((main, 0) in pod.ends for pod in roster.early.values() if pod.task == task) if main else 0
+def main_exit(job: JobView, pod: PodView) -> int | None:
+    """The exit code of the container that stands for the pod; None while it runs, and where no one container does."""
+    main = job.rules.main_container(pod.task)
+    return next((code for container, code in pod.ends if main and container == main), None)
+
+
+def successes(job: JobView, task: str, *, roster: Roster, floors: Floors) -> int:
+    """Pods of the task that have succeeded: also those deleted since, and those of which only the main container has ended."""
+    early = sum(pod.task == task and main_exit(job, pod) == 0 for pod in roster.early.values())
+    return roster.count(task, "Succeeded") + floors.gone_but_done(task, roster=roster) + early
 
 
 def _pending(task: str, *, roster: Roster, job: JobView) -> Iterator[Happening]:

@@ -6,11 +6,10 @@ partitions, dependsOn); elsewhere pods that do not run go first, so that scaling
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from apis import naming
-from apis.runs import TaskSlice
 from member_agent.jobs import ranges
 from member_agent.jobs.floors import Floors
 from member_agent.jobs.orders import PodOrder
@@ -32,20 +31,6 @@ class Places:
     done: str = ""
 
 
-def slice_of(job: JobView, task: str) -> TaskSlice:
-    """Which part of a task's indices belongs to this cluster."""
-    record = job.record
-    return record.tasks.get(task, TaskSlice(0, 0)) if record is not None else TaskSlice(0, 0)
-
-
-def wanted(job: JobView) -> Iterator[PodOrder]:
-    """Every pod a Job has here that was never scaled, in order of task and index; offsets as the run record has them."""
-    for task in job.gang.tasks if job.gang else ():
-        offset = slice_of(job, task.name).offset
-        for index in range(offset, offset + task.replicas):
-            yield order(job, task.name, index)
-
-
 def order(job: JobView, task: str, index: int) -> PodOrder:
     """The pod of this place."""
     return PodOrder(task, index, naming.pod_name(job.name, task=task, index=index))
@@ -64,7 +49,7 @@ def _pods(roster: Roster, names: Mapping[int, str]) -> tuple[PodView, ...]:
 
 
 def _of(job: JobView, task: Task, *, roster: Roster, floors: Floors) -> Places:
-    first = slice_of(job, task.name).offset
+    first = job.record.tasks[task.name].offset if job.record is not None and task.name in job.record.tasks else 0
     done = floors.done(task.name) | roster.succeeded.get(task.name, set())
     text = job.status.memory.done.get(task.name, "") if done == floors.done(task.name) else ranges.text(done)
     if roster.fills(task.name, first=first, count=task.replicas):

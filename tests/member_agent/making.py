@@ -11,7 +11,7 @@ import orjson
 from apis import keys, kinds, naming
 from apis.runs import RunRecord, TaskSlice, encode
 from member_agent.jobs import children
-from member_agent.jobs.children import Hosts, KeyPair, Moulds
+from member_agent.jobs.children import KeyPair, Moulds
 from member_agent.jobs.orders import PodOrder
 from member_agent.jobs.plugins import BUILT_IN, Registry
 from member_agent.views import JobView, Projector
@@ -69,24 +69,21 @@ def view(manifest: Doc, *, version: int = 0, retries: int = 0) -> JobView:
 
 
 def orders(seen: JobView) -> list[PodOrder]:
-    """Every pod of the Job here."""
-    assert seen.gang is not None
+    """Every pod of the Job here, when it was never scaled; none where nobody can read what it is to have."""
     slices = seen.record.tasks if seen.record else {}
     found = []
-    for each in seen.gang.tasks:
+    for each in seen.gang.tasks if seen.gang is not None else ():
         first = slices[each.name].offset if each.name in slices else 0
         for index in range(first, first + each.replicas):
             found.append(PodOrder(each.name, index, naming.pod_name(seen.name, task=each.name, index=index)))
     return found
 
 
-def pods(
-    manifest: Doc, *, version: int = 0, retries: int = 0, hosts: Hosts | None = None, registry: Registry = BUILT_IN
-) -> dict[str, Doc]:
+def pods(manifest: Doc, *, version: int = 0, retries: int = 0, registry: Registry = BUILT_IN) -> dict[str, Doc]:
     """All pods of a Job by `<task>-<index>`; the manifest must have come through unchanged."""
     before = copy.deepcopy(manifest)
     seen = view(manifest, version=version, retries=retries)
-    moulds = Moulds(seen, manifest, scheduler="volcano", hosts=hosts, registry=registry)
+    moulds = Moulds(seen, manifest, scheduler="volcano", registry=registry)
     made = {f"{order.task}-{order.index}": copy.deepcopy(moulds.pod(order)) for order in orders(seen)}
     assert manifest == before
     return made

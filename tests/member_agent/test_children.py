@@ -153,7 +153,7 @@ def test_what_the_template_says_otherwise_is_not_touched() -> None:
 def test_a_task_that_nobody_knows_is_an_error() -> None:
     manifest = job(task("work"))
     with pytest.raises(LookupError, match="no task other in the manifest"):
-        children.pod(view(manifest), manifest, PodOrder("other", 0, "train-other-0"), scheduler="volcano")
+        Moulds(view(manifest), manifest, scheduler="volcano").pod(PodOrder("other", 0, "train-other-0"))
 
 
 # --- the run ---------------------------------------------------------------------------------------------------------
@@ -266,14 +266,14 @@ def test_a_job_that_is_made_again_gets_claims_of_its_own() -> None:
 
 def test_only_a_claim_that_somebody_else_makes_must_exist() -> None:
     manifest = job(task("work"), volumes=[NAMED, MADE, {**NAMED, "mountPath": "/again"}])
-    assert children.claim_names(view(manifest), manifest) == ("corpus",)
+    assert set(view(manifest).rules.claims) == {"corpus"}
     assert [kind for kind, _ in objects(manifest)] == ["PersistentVolumeClaim"]
 
 
 def test_a_claim_with_name_and_spec_is_made_under_that_name() -> None:
     manifest = job(task("work"), volumes=[{**MADE, "volumeClaimName": "train-pvc-old"}])
     assert list(objects(manifest)) == [("PersistentVolumeClaim", "train-pvc-old")]
-    assert children.claim_names(view(manifest), manifest) == ()
+    assert view(manifest).rules.claims == ()
 
 
 def test_a_claim_that_is_mounted_twice_is_one_volume() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -230,13 +229,8 @@ def stored(manifest: Doc) -> GroupView:
 TWO = job(task("a", 3, minAvailable=1, containers=asks("1", limit="2")), task("b", 2), queue="lab", priorityClassName="high")
 
 
-def wanted(manifest: Doc) -> ResourceVector:
-    return groups.min_resources(view(manifest), manifest, priorities=PRIORITIES)
-
-
 def test_a_group_that_was_just_made_does_not_differ() -> None:
     assert not groups.differs(view(TWO), stored(TWO))
-    assert not groups.differs(view(TWO), stored(TWO), wanted=wanted(TWO))
 
 
 @pytest.mark.parametrize(
@@ -255,12 +249,6 @@ def test_a_change_of_a_tasks_minimum_is_seen() -> None:
     before = stored(changed)
     changed["spec"]["tasks"][0]["minAvailable"] = 0
     assert groups.differs(view(changed), before)
-
-
-def test_resources_that_differ_are_seen_by_those_who_know_them() -> None:
-    group = dataclasses.replace(stored(TWO), min_resources=ResourceVector({"cpu": 1}))
-    assert not groups.differs(view(TWO), group)
-    assert groups.differs(view(TWO), group, wanted=wanted(TWO))
 
 
 def merged(target: Doc, patch: Doc) -> Doc:

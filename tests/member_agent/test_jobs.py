@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from apis import keys
-from member_agent.jobs.places import wanted
 from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan
 from member_agent.jobs.roster import Roster
 from member_agent.views import JobView, PodView, Projector
+from tests.member_agent.making import orders
 from tests.member_agent.test_room import pod, shape
 from tests.member_agent.world import job as manifest_of
 
@@ -31,10 +31,9 @@ def view(manifest: dict[str, Any], *, phase: str = "", from_hub: bool = False) -
 
 
 def pods(job: JobView, phases: list[str]) -> tuple[PodView, ...]:
-    orders = list(wanted(job))
     return tuple(
         dataclasses.replace(pod(order.name, shape(1), task=order.task, on="n"), phase=phase, index=order.index)
-        for order, phase in zip(orders, phases, strict=False)
+        for order, phase in zip(orders(job), phases, strict=False)
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from member_agent.jobs import children
-from member_agent.jobs.children import Hosts
 from member_agent.jobs.plugins import problems
 from tests.member_agent.making import KEYS, Doc, container, env, job, mounts, objects, part, pods, task, view
 
@@ -121,14 +120,6 @@ def test_hosts_of_all_clusters_are_listed_in_each() -> None:
     whole = objects(with_svc())["ConfigMap", "train-svc"]["data"]
     assert objects(east)["ConfigMap", "train-svc"]["data"] == whole
     assert objects(west)["ConfigMap", "train-svc"]["data"] == whole
-
-
-def test_indices_that_the_job_keeps_are_listed_where_the_caller_knows_them() -> None:
-    manifest = with_svc()
-    made = children.objects(view(manifest), manifest, keys=lambda: KEYS, hosts=Hosts({"work-er": (0, 3)}))
-    data = made[0].manifest["data"]
-    assert data["VC_WORK_ER_HOSTS"] == "train-work-er-0.train,train-work-er-3.train"
-    assert (data["VC_PS_HOSTS"], data["VC_PS_NUM"]) == ("", "0")
 
 
 def test_a_job_whose_name_is_no_host_name_is_a_problem() -> None:

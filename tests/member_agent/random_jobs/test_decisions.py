@@ -14,11 +14,11 @@ from controllers.admission import default_job, validate_job
 from member_agent.jobs import children, groups
 from member_agent.jobs.children import KeyPair
 from member_agent.jobs.faults import judged
-from member_agent.jobs.places import wanted
 from member_agent.jobs.planner import Plan, Snapshot, plan
 from member_agent.jobs.plugins import BUILT_IN
 from member_agent.jobs.roster import Roster
 from member_agent.views import JobView, Projector
+from tests.member_agent.making import orders
 from tests.member_agent.random_jobs.inventing import Doc, as_served, broken, from_schema_alone, sensible
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -72,7 +72,8 @@ def test_what_admission_lets_through_is_turned_into_pods_and_a_group(manifest: D
     if status is None or gang is None or status.state.phase == "Failed":
         return
     before = orjson.dumps(served)
-    pods = [children.pod(job, served, order, scheduler="volcano") for order in wanted(job)]
+    moulds = children.Moulds(job, served, scheduler="volcano")
+    pods = [moulds.pod(order) for order in orders(job)]
     assert len({pod["metadata"]["name"] for pod in pods}) == len(pods) == sum(task.replicas for task in gang.tasks)
     group = groups.pod_group(job, served, priorities={}, version=0)
     assert group["spec"]["minMember"] <= len(pods)
