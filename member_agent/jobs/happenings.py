@@ -146,7 +146,7 @@ def _pending(task: str, *, roster: Roster, job: JobView) -> Iterator[Happening]:
             yield Happening(Event.POD_PENDING, task, index, name, since=pod.created, why=why)
 
 
-def policy_for(happening: Happening, *, job: JobView) -> tuple[Policy, bool] | None:
+def _policy_for(happening: Happening, *, job: JobView) -> tuple[Policy, bool] | None:
     """The policy that acts on it, and whether it is the task's: the task's are looked at first, both in their order."""
     if happening.task:
         for policy in job.rules.role(happening.task).policies:
@@ -182,7 +182,7 @@ def judge(
     wake: float | None = None
     armed: list[tuple[Happening, Policy]] = []
     for happening in found:
-        chosen = policy_for(happening, job=job)
+        chosen = _policy_for(happening, job=job)
         if chosen is None or _above_minimum(happening, spare):
             continue
         policy, of_task = chosen
