@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +82,13 @@ class QueueView:
     hierarchy: str = ""
     """Path of the older kind of tree, by annotation, for shares over a hierarchy; with its weights."""
     hierarchy_weights: str = ""
+    none_of: frozenset[str] = frozenset()
+    """Resources of which its capability is nothing at all; `capability` does not name them."""
+
+    @property
+    def ceiling(self) -> Mapping[str, int]:
+        """Its capability with what it may have nothing of; a resource that is not named is not limited."""
+        return {**self.capability, **dict.fromkeys(self.none_of, 0)}
 
     @property
     def open(self) -> bool:
@@ -120,6 +128,7 @@ def project_queue(document: Document) -> QueueView:
         fifo=spec.dequeue_strategy == "fifo",
         hierarchy=meta.annotation(HIERARCHY),
         hierarchy_weights=meta.annotation(HIERARCHY_WEIGHTS),
+        none_of=frozenset(() if bad_capability else (spec.capability or {}).keys() - capability.keys()),
     )
 
 

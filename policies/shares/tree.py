@@ -15,14 +15,15 @@ from apis.vectors import EMPTY, ResourceVector
 
 @dataclass(frozen=True, slots=True)
 class QueueShare:
-    """A queue as shares see it; a resource missing in `capability` is unlimited, one missing in `deserved` is borrowed."""
+    """A queue as shares see it; a resource missing in `capability` is unlimited, one that stands there with 0 is not to be had;
+    one missing in `deserved` is borrowed."""
 
     name: str
     parent: str = keys.ROOT_QUEUE
     weight: int = 1
     guarantee: ResourceVector = EMPTY
     deserved: ResourceVector = EMPTY
-    capability: ResourceVector = EMPTY
+    capability: Mapping[str, int] = EMPTY
     reclaimable: bool = True
 
 

@@ -49,7 +49,7 @@ class Capacity(Plugin):
             weight=queue.weight,
             guarantee=queue.guarantee,
             deserved=queue.deserved,
-            capability=queue.capability,
+            capability=queue.ceiling,
         )
 
     def _path(self, queue: str) -> Sequence[str]:

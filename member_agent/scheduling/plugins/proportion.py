@@ -23,7 +23,7 @@ class Proportion(Plugin):
     def __init__(self, arguments: Nothing, *, session: Session, hooks: frozenset[Hook] = frozenset(Hook)) -> None:
         super().__init__(arguments, session=session, hooks=hooks)
         flat = {
-            queue.name: QueueShare(queue.name, weight=queue.weight, guarantee=queue.guarantee, capability=queue.capability)
+            queue.name: QueueShare(queue.name, weight=queue.weight, guarantee=queue.guarantee, capability=queue.ceiling)
             for queue in session.queues.values()
         }
         self._most = {name: limit.most for name, limit in limits(session.total, flat).items()}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from member_agent.scheduling.configuration import BadConfiguration
 from member_agent.scheduling.plugins.protocol import Victim
+from member_agent.views import project_queue
 from policies.shapes import PodShape, Taint
 from tests.member_agent.scheduling.build import (
     Made,
@@ -193,6 +195,18 @@ def test_capacity_leaves_what_a_sibling_holds_to_it() -> None:
     found = decide(nodes(16), *gangs, queues=queues, by=DEEP)
     assert len(started(found)) == 1
     assert why(found, "g1") == "queue top is at cpu 4 of 4 of what it may have: cpu 1 asked for"
+
+
+@pytest.mark.parametrize("plugin", ["proportion", "capacity"])
+def test_a_queue_that_may_have_nothing_of_a_resource_gets_none_of_it(plugin: str) -> None:
+    document = {"metadata": {"name": "q"}, "spec": {"capability": {"gpu": "0", "cpu": 8}}}
+    none = project_queue(orjson.dumps(document))
+    made = node("n", cpu=8)
+    machine = dataclasses.replace(made, allocatable=made.allocatable + vector(gpu=8))
+    wants = gang("gpu", queue="q", shape=PodShape(vector(cpu=1, gpu=1, pods=1)))
+    found = decide([machine], wants, gang("cpu", queue="q"), queues=[none], by=configuration("gang", "predicates", plugin))
+    assert started(found) == {"cpu": 1}
+    assert "queue q is at gpu 0 of 0" in why(found, "gpu")
 
 
 # --- overcommit and sla ----------------------------------------------------------------------------------------------
