@@ -89,11 +89,12 @@ class QueueApplier:
         return True
 
     async def delete(self, command: CommandView) -> bool:
-        """False for a Command that somebody else has deleted."""
+        """False for a Command that somebody else has deleted. A Conflict is raised, to be tried again: where the name is
+        another Command's by now the watch says so, and nobody asks any more."""
         try:
             await self._port.delete(
                 kinds.COMMAND, command.name, namespace=command.namespace, preconditions=Preconditions(uid=command.uid)
             )
-        except (NotFound, Conflict):
+        except NotFound:
             return False
         return True
