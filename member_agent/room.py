@@ -234,7 +234,9 @@ class Room:
         known = self._answers.get(shape)
         if known is None:
             admitted = self.admitted(shape)
-            fits, cost = self._look(shape, self._all(), admitted)
+            nodes, rows = len(admitted), np.flatnonzero(admitted)
+            fits, cost = np.zeros(nodes, dtype=np.int64), np.full(nodes, np.inf)
+            fits[rows], cost[rows] = self._look(shape, rows, admitted)
             known = self._answers[shape] = _Answer(admitted, fits, cost, self._changes)
         elif known.seen < self._changes:
             rows = np.flatnonzero(self._changed > known.seen)

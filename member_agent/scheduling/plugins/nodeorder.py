@@ -64,8 +64,8 @@ def _used(columns: Columns, shape: PodShape, resource: str) -> Scores:
     if column is None:
         return np.zeros(len(columns.rows))
     size = np.maximum(columns.allocatable[:, column], 1)
-    found: Scores = np.clip(1 - (columns.free[:, column] - shape.requests.get(resource)) / size, 0.0, 1.0)
-    return found
+    used: Scores = 1 - (columns.free[:, column] - shape.requests.get(resource)) / size
+    return np.minimum(np.maximum(used, 0.0, out=used), 1.0, out=used)
 
 
 def _avoided(taints: tuple[Taint, ...], shape: PodShape) -> int:
