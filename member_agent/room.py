@@ -196,7 +196,7 @@ class Room:
         return np.arange(len(self.layout.names))
 
     def _columns(self, rows: Rows) -> Columns:
-        return Columns(self.layout, rows, self.free[rows], self.allocatable[rows])
+        return Columns(self.layout, rows, self.free.take(rows, axis=0), self.allocatable.take(rows, axis=0))
 
     def _capacity(self, shape: PodShape, columns: Columns, admitted: Mask) -> Amounts:
         fits = np.where(admitted[columns.rows], np.int64(UNBOUNDED), np.int64(0))
@@ -335,6 +335,9 @@ class Room:
             return
         self._changes += 1
         for shape, listed in runs(spots):
+            if len(listed) == 1:
+                self._change_one(listed[0], sign)
+                continue
             rows = [spot.row for spot in listed]
             counts = np.array([sign * spot.count for spot in listed], dtype=np.int64)
             self._changed[rows] = self._changes
@@ -343,6 +346,15 @@ class Room:
                 self.free[rows, self.layout.columns[name]] -= amount * counts
             if shape.one_per_node:
                 self._sit(shape, listed, sign)
+
+    def _change_one(self, spot: Spot, sign: int) -> None:
+        """The same for one node, without arrays: a pod by itself is the most frequent case."""
+        row, shape = spot.row, spot.shape
+        self._changed[row] = self._changes
+        for name, amount in shape.requests.items():
+            self.free[row, self.layout.columns[name]] -= sign * amount * spot.count
+        if shape.one_per_node:
+            self._sit(shape, [spot], sign)
 
     def _sit(self, shape: PodShape, spots: Sequence[Spot], sign: int) -> None:
         rows = self.taken.setdefault(shape, {})
