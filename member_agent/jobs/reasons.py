@@ -68,11 +68,13 @@ def waits_for(role: Role) -> str:
 
 def why_failed(job: JobView, status: JobStatus) -> tuple[str, str]:
     """Of a Job whose pods have all ended and that did not reach what it had to."""
-    for role in job.rules.roles:
+    gang = job.gang
+    floors = gang is not None and gang.minimum >= sum(task.minimum for task in gang.tasks)
+    for role in job.rules.roles if floors else ():
         counted = status.task_status_count.get(role.name)
         succeeded = counted.phase.get("Succeeded", 0) if counted is not None else 0
         if role.explicit is not None and succeeded < role.explicit:
             return "TooFewSucceeded", f"{succeeded} pods of task {role.name} succeeded; {role.explicit} had to succeed"
-    least = job.min_success if job.min_success is not None else (job.gang.minimum if job.gang else 0)
+    least = job.min_success if job.min_success is not None else (gang.minimum if gang else 0)
     told = f"{status.succeeded} pods succeeded, {status.failed} failed; {least} had to succeed"
     return "TooFewSucceeded", told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from typing import Any
 
 import orjson
 from hypothesis import given, settings
@@ -26,7 +27,7 @@ def member(index: int, *, phase: str = "Running", version: int = 0, task: str = 
     return dataclasses.replace(made, phase=phase, index=index, job_version=version, **more)  # type: ignore[arg-type]
 
 
-def view(replicas: int, *, memory: dict[str, object] | None = None, **spec: object) -> JobView:
+def view(replicas: int, *, memory: dict[str, object] | None = None, **spec: Any) -> JobView:
     manifest = manifest_of("train", replicas=replicas, minimum=0, **spec)
     meta = {**manifest["metadata"], "uid": "uid-1", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
     status = {"state": {"phase": "Running"}, "memory": memory or {}}
@@ -93,7 +94,7 @@ def test_a_roster_kept_by_changes_is_one_made_at_once(steps: list[tuple[int, str
 def test_a_task_comes_to_its_replicas_and_stays_there(
     replicas: int, phases: dict[int, str], made: set[int], plain: bool
 ) -> None:
-    plugins = {} if plain else {"plugins": {"env": []}}
+    plugins: dict[str, Any] = {} if plain else {"plugins": {"env": []}}
     job = view(replicas, memory={"pods": {"work": ranges.text(made)}}, **plugins)
     roster = Roster(member(index, phase=phase) for index, phase in phases.items())
     (found,) = places(job, roster=roster, floors=Floors(job))
