@@ -5,7 +5,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 WORKERS ?= 2
 
-.PHONY: demo demo-real check unit test long bench lock generate clean
+.PHONY: demo demo-real check unit stories test long bench lock generate clean
 
 # uv reads the lock (hash-pinned, no index named); where uv cannot be had, pip reads the same file.
 $(STAMP): requirements.lock pyproject.toml
@@ -31,9 +31,12 @@ check: $(STAMP) ## format, lint, types, contracts, drift of generated files
 	@echo "check: format, lint, types, contracts and generated files are clean"
 
 unit: $(STAMP) ## examples, laws, scenarios, contract tests in memory, 200 simulation seeds
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --ignore tests/kills tests
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --ignore tests/kills -m "not long and not story" tests
 
-test: check ## check, unit, kills in the simulator, e2e on real control planes
+stories: $(STAMP) ## whole programs on virtual time, one story after the other
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q -n $(WORKERS) --dist worksteal --ignore tests/kills -m "story and not long" tests
+
+test: check ## check, unit, stories, kills in the simulator, e2e on real control planes
 	@bash .ci/test
 
 long: $(STAMP) ## many seeds and long runs, by hand

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 
+import pytest
 from hypothesis import settings
 
 # The virtual-time plugin asks for the current event loop before every test, also before those that need none; asyncio would
@@ -17,6 +18,21 @@ asyncio.set_event_loop(None)
 settings.register_profile("house", deadline=None, derandomize=True, database=None)
 settings.register_profile("long", deadline=None, max_examples=2000)
 settings.load_profile("long" if os.environ.get("VF_LONG") else "house")
+
+
+STAGES = ("play", "run_virtual", "live")
+"""What modules import that run whole programs on virtual time."""
+UNIT = ("simulation", "scenarios", "promises", "simulator")
+"""Of those, packages that `make unit` runs all the same."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark stories, so that `make unit` stays short while a part is being written; `make test` runs everything."""
+    for item in items:
+        module = getattr(item, "module", None)
+        package = module.__name__.split(".")[1] if module is not None and module.__name__.startswith("tests.") else ""
+        if package and package not in UNIT and any(hasattr(module, name) for name in STAGES):
+            item.add_marker("story")
 
 
 def pytest_collection_finish() -> None:
