@@ -50,6 +50,8 @@ ACTIONS: Final = (
 )
 """Actions a user may ask for; SyncJob, EnqueueJob and the Queue actions are internal or belong to Queues."""
 PLUGINS: Final = ("ssh", "svc", "env", "tensorflow", "mpi", "pytorch", "ray", "hcclrank")
+PLUGIN_ENTRY_POINTS: Final = "volcano_federation.job_plugins"
+"""Entry points of this group are job plugins that are installed beside the programs."""
 """Job plugins that come with the programs; others are installed beside them, so that names are no affair of the schema."""
 PHASES: Final = (
     "Pending",

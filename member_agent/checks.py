@@ -9,13 +9,9 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 from collections import Counter
-from typing import Final
 
-from apis.batch import PLUGINS
+from apis.batch import PLUGIN_ENTRY_POINTS, PLUGINS
 from member_agent.views import JobView
-
-PLUGIN_GROUP: Final = "volcano_federation.job_plugins"
-"""Entry points of this group are job plugins (`member_agent.jobs.plugins.registry`)."""
 
 
 def impossible(job: JobView) -> tuple[str, str] | None:
@@ -44,7 +40,7 @@ def impossible(job: JobView) -> tuple[str, str] | None:
 @functools.cache
 def installed_plugins() -> frozenset[str]:
     """Names of the job plugins that this program has: the built-in ones and those installed beside it."""
-    return frozenset(PLUGINS) | {entry.name for entry in importlib.metadata.entry_points(group=PLUGIN_GROUP)}
+    return frozenset(PLUGINS) | {entry.name for entry in importlib.metadata.entry_points(group=PLUGIN_ENTRY_POINTS)}
 
 
 def elsewhere(job: JobView, *, scheduler: str) -> tuple[str, str] | None:

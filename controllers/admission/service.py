@@ -7,9 +7,8 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Iterable, Mapping
 from importlib.metadata import entry_points
-from typing import Final
 
-from apis.batch import PLUGINS
+from apis.batch import PLUGIN_ENTRY_POINTS, PLUGINS
 from controllers.admission import webhooks
 from controllers.admission.facts import InformedFacts
 from controllers.admission.keyring import Keyring
@@ -21,9 +20,6 @@ from machinery.clock import Chance, Clock
 from machinery.http import Check
 from machinery.informer import InformerMetrics, Informers
 from machinery.port import Port
-
-PLUGIN_ENTRY_POINTS: Final = "volcano_federation.job_plugins"
-"""Group of the entry points by which packages bring job plugins of their own."""
 
 
 def job_plugins(more: Iterable[str] = ()) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from apis.batch import PLUGIN_ENTRY_POINTS
 from member_agent.jobs.facts import facts_without_view
 from member_agent.jobs.plugins.arguments import BadArgument
 from member_agent.jobs.plugins.env import Env
@@ -18,7 +19,7 @@ from member_agent.jobs.plugins.ssh import Ssh
 from member_agent.jobs.plugins.svc import Svc
 from member_agent.jobs.plugins.tensorflow import Tensorflow
 
-GROUP: Final = "volcano_federation.job_plugins"
+GROUP: Final = PLUGIN_ENTRY_POINTS
 """Entry points of this group are plugin classes; the name of the entry point is the name in `spec.plugins`."""
 
 ORDERED: Final[tuple[type[Plugin], ...]] = (Svc, Ssh, Env, Tensorflow, Pytorch, Mpi, Ray, HcclRank)
