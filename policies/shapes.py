@@ -229,7 +229,9 @@ class _Toleration(_Wire, frozen=True):
     effect: str | None = None
 
 
-class _PodSpec(_Wire, frozen=True):
+class PodSpec(_Wire, frozen=True):
+    """What of a pod's spec decides on its node."""
+
     containers: list[_Container] | None = None
     init_containers: list[_Container] | None = None
     overhead: dict[str, Any] | None = None
@@ -243,7 +245,7 @@ class _PodSpec(_Wire, frozen=True):
 class PodTemplate(_Wire, frozen=True):
     """The declared part of a pod template."""
 
-    spec: _PodSpec = _PodSpec()
+    spec: PodSpec = PodSpec()
 
 
 class PartitionSpec(_Wire, frozen=True):
@@ -290,7 +292,7 @@ def _container_limits(container: _Container) -> ResourceVector:
     return ResourceVector.from_quantities((container.resources or _Resources()).limits)
 
 
-def _effective(spec: _PodSpec, *, of: Callable[[_Container], ResourceVector]) -> ResourceVector:
+def _effective(spec: PodSpec, *, of: Callable[[_Container], ResourceVector]) -> ResourceVector:
     """Containers and restartable init containers (sidecars) add up; an ordinary init container needs its own beside the
     sidecars started before it; the larger of both counts (Kubernetes, "resource sharing within containers")."""
     running = total(of(container) for container in spec.containers or [])
@@ -304,12 +306,12 @@ def _effective(spec: _PodSpec, *, of: Callable[[_Container], ResourceVector]) ->
     return (running + sidecars).at_least(peak)
 
 
-def pod_requests(spec: _PodSpec) -> ResourceVector:
+def pod_requests(spec: PodSpec) -> ResourceVector:
     """Effective requests of a pod, overhead and one pod included."""
     return _effective(spec, of=_container_requests) + ResourceVector.from_quantities(spec.overhead) + ONE_POD
 
 
-def pod_limits(spec: _PodSpec) -> ResourceVector:
+def pod_limits(spec: PodSpec) -> ResourceVector:
     """Effective limits of a pod; overhead adds to a limit that is there."""
     limits = _effective(spec, of=_container_limits)
     overhead = ResourceVector.from_quantities(spec.overhead)
@@ -326,7 +328,7 @@ def _node_affinity(affinity: _Affinity | None) -> tuple[tuple[Requirement, ...],
     return tuple(_expressions(term.match_expressions) for term in terms or [])
 
 
-def _unknown(spec: _PodSpec) -> str:
+def _unknown(spec: PodSpec) -> str:
     """What requests, labels and taints do not decide."""
     affinity = spec.affinity or _Affinity()
     if affinity.pod_affinity and affinity.pod_affinity.required:
@@ -342,13 +344,17 @@ def _unknown(spec: _PodSpec) -> str:
     return "node field selectors" if any(term.match_fields for term in terms) else ""
 
 
-def _has_host_port(spec: _PodSpec) -> bool:
+def _has_host_port(spec: PodSpec) -> bool:
     return any(port.host_port for container in spec.containers or [] for port in container.ports or [])
 
 
 def read_shape(template: PodTemplate) -> PodShape:
     """The shape of a template; raises InvalidQuantity."""
-    spec = template.spec
+    return shape_of(template.spec)
+
+
+def shape_of(spec: PodSpec) -> PodShape:
+    """The shape of a pod; raises InvalidQuantity."""
     return PodShape(
         requests=pod_requests(spec),
         node_selector=tuple(sorted((spec.node_selector or {}).items())),

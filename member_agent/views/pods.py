@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from member_agent.views.meta import Condition, Meta, Wire
-from policies.shapes import PodShape
+from policies.shapes import PodShape, PodSpec
 from policies.troubles import TROUBLES
 
 ENDED: Final = ("Succeeded", "Failed")
@@ -45,7 +45,7 @@ class _ContainerStatus(Wire, frozen=True):
     state: _ContainerState = _ContainerState()
 
 
-class _PodSpec(Wire, frozen=True):
+class _PodSpec(PodSpec, frozen=True, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     priority: int = 0

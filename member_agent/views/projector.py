@@ -21,7 +21,7 @@ from member_agent.views.jobs import (
 )
 from member_agent.views.meta import number
 from member_agent.views.pods import ENDED, PodDocument, PodEnd, PodView
-from policies.shapes import PodTemplate, Pool, UnreadableShape, read_gang, read_shape
+from policies.shapes import Pool, UnreadableShape, read_gang, shape_of
 
 RULES_KEPT = 1024
 """Different rules of Jobs that are shared; then sharing starts anew."""
@@ -37,7 +37,6 @@ class Projector:
         self._skeleton = msgspec.json.Decoder(JobSkeleton).decode
         self._placed = msgspec.json.Decoder(PlacedDocument).decode
         self._pod = msgspec.json.Decoder(PodDocument).decode
-        self._template = msgspec.json.Decoder(PodTemplate).decode
 
     def job(self, document: Document) -> JobView:
         """A Job as the agent keeps it."""
@@ -95,7 +94,7 @@ class Projector:
         """A pod as the agent keeps it. A pod whose requests cannot be read asks for nothing but a place."""
         pod = self._pod(document)
         meta, spec, status = pod.metadata, pod.spec, pod.status
-        shape = self.pool.shape(read_shape(self._template(document)))
+        shape = self.pool.shape(shape_of(spec))
         ended = status.phase in ENDED
         return PodView(
             namespace=sys.intern(meta.namespace),
