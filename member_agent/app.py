@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -21,10 +21,6 @@ from prometheus_client import CollectorRegistry
 from apis import keys, kinds
 from controllers.admission.service import Admission
 from controllers.admission.webhooks import MEMBER_KINDS
-from controllers.cron.controller import CronController
-from controllers.cron.records import CronRecords
-from controllers.cron.snapshot import project_cron
-from controllers.ttl.controller import TtlController
 from machinery import errors, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
@@ -35,36 +31,14 @@ from machinery.metering import MeteredPort
 from machinery.metrics import Metrics
 from machinery.port import Port
 from machinery.readiness import Heartbeat, Readiness
-from member_agent import views
 from member_agent.fencing.controller import Fencer
 from member_agent.fencing.lease import Identity
-from member_agent.inventory import Inventory
-from member_agent.jobs.controller import JobController
-from member_agent.jobs.controller import Stores as JobStores
 from member_agent.jobs.plugins import Registry
-from member_agent.ledger import Ledger
-from member_agent.modes import AUTO, Choice, Mode, ModeKeeper, Ruling, WrittenMode
-from member_agent.podgroups.controller import PodGroupController
-from member_agent.podgroups.controller import Stores as PodGroupStores
-from member_agent.queues.controller import QueueController
-from member_agent.queues.controller import Stores as QueueStores
-from member_agent.reporting.controller import ReportingController, project_capacity
-from member_agent.reporting.controller import Stores as ReportStores
-from member_agent.scheduling.controller import SchedulingController
-from member_agent.scheduling.controller import Stores as SchedulingStores
-from member_agent.scheduling.planner import installed as installed_schedulers
-from member_agent.scheduling.profile import ProfileKeeper
+from member_agent.modes import AUTO, Choice, ModeKeeper, Ruling, WrittenMode
+from member_agent.roles import LEADER, Ground, Role, build, runs_jobs
 from member_agent.settings import AgentSettings, FencerSettings, ProtocolTimes
-from member_agent.upstream.controller import Stores as UpstreamStores
-from member_agent.upstream.controller import UpstreamController
-from member_agent.works.controller import Stores as WorkStores
-from member_agent.works.controller import WorkController
-from policies.members import project_command
 
 log = logging.getLogger(__name__)
-
-LEADER = "member-agent"
-"""Name of the leader's Lease in the member."""
 
 PAUSE = 1.0
 """Seconds before an API server that did not answer at the start is asked again."""
@@ -120,11 +94,6 @@ async def run_agent(
     await elector.run(leading)
 
 
-def runs_jobs(ruling: Ruling) -> bool:
-    """Whether Jobs, PodGroups and pods of this member are the agent's own affair."""
-    return ruling.mode is Mode.BUILTIN and not ruling.stands_off
-
-
 async def run_fencer(
     hub: Port,
     local: Port,
@@ -167,142 +136,24 @@ async def lead(
     the mode."""
     here = Informers(local, clock, chance, metrics=metrics.server("member") if metrics is not None else None)
     there = Informers(hub, clock, chance, metrics=metrics.server("hub") if metrics is not None else None)
-    namespace = keys.execution_namespace(settings.cluster)
-    projector = views.Projector()
-    jobs = here.add(kinds.JOB, projector.job)
-    pods = here.add(kinds.POD, projector.pod)
-    nodes = here.add(kinds.NODE, views.project_node)
-    groups = here.add(kinds.POD_GROUP, views.project_group)
-    queues = here.add(kinds.QUEUE, views.project_queue)
-    priorities = here.add(kinds.PRIORITY_CLASS, views.project_priority)
-    works = there.add(kinds.WORK, views.project_work, namespace=namespace)
-    capacities = there.add(kinds.CLUSTER_CAPACITY, project_capacity, namespace=namespace)
-
     events = EventRecorder(local, component=LEADER, instance=settings.identity or LEADER, clock=clock, chance=chance)
-    inventory = Inventory()
-    ledger = Ledger(inventory)
-    running = _Running()
-    jobs.subscribe(running.job_changed)
-    placing: list[_Role] = []
-    if runs_jobs(ruling):
-        registry = installed_schedulers()
-        profile = ProfileKeeper(
-            known=registry.known,
-            informers=here,
-            clock=clock,
-            changed=lambda: scheduling.wake(),
-            file=settings.scheduling.configuration,
-        )
-        scheduling = SchedulingController(
-            port=local,
-            stores=SchedulingStores(pods=pods, nodes=nodes, groups=groups, queues=queues, priorities=priorities),
-            inventory=inventory,
-            clock=clock,
-            settings=settings.scheduling,
-            runs=running.may_run,
-            events=events,
-            configuration=lambda: profile.profile.current,
-            registry=registry,
-        )
-        running.listen(scheduling.wake)
-        placing = [scheduling, profile]
-    else:
-        nodes.subscribe(inventory.node_changed)
-        pods.subscribe(inventory.pod_changed)
-    jobs.subscribe(ledger.job_changed)
-    groups.subscribe(ledger.group_changed)
-    pods.subscribe(ledger.pod_changed)
-    work_controller = WorkController(
+    ground = Ground(
         hub=hub,
         local=local,
-        stores=WorkStores(works=works, jobs=jobs, pods=pods, nodes=nodes, queues=queues),
-        projector=projector,
-        ledger=ledger,
+        here=here,
+        there=there,
         clock=clock,
-        cluster=settings.cluster,
-        cluster_uid=cluster_uid,
-        scheduler=settings.scheduling.scheduler_name,
-        upstream=ruling.mode is Mode.VOLCANO,
-        settings=settings.works,
-        times=settings.times,
-    )
-    reporting = ReportingController(
-        hub=hub,
-        local=local,
-        stores=ReportStores(
-            works=works,
-            jobs=jobs,
-            groups=groups,
-            pods=pods,
-            nodes=nodes,
-            queues=queues,
-            priorities=priorities,
-            capacities=capacities,
-        ),
-        inventory=inventory,
-        ledger=ledger,
-        orphans=work_controller.orphans,
-        clock=clock,
-        cluster_uid=cluster_uid,
+        chance=chance,
         settings=settings,
+        cluster_uid=cluster_uid,
         ruling=ruling,
+        events=events,
     )
-    roles: list[_Role]
-    if runs_jobs(ruling):
-        job_controller = JobController(
-            port=local,
-            stores=JobStores(
-                jobs=jobs,
-                groups=groups,
-                pods=pods,
-                queues=queues,
-                works=works,
-                priorities=priorities,
-                claims=here.add(kinds.CLAIM, views.project_named),
-                commands=here.add(kinds.COMMAND, project_command),
-            ),
-            events=events,
-            clock=clock,
-            settings=settings.jobs,
-        )
-        group_controller = PodGroupController(
-            port=local,
-            stores=PodGroupStores(pods=pods, groups=groups, informers=here),
-            events=events,
-            clock=clock,
-            scheduler=settings.scheduling.scheduler_name,
-            settings=settings.podgroups,
-        )
-        queue_controller = QueueController(
-            port=local,
-            stores=QueueStores(queues=queues, pods=pods, groups=groups, commands=here.add(kinds.COMMAND, project_command)),
-            events=events,
-            clock=clock,
-            settings=settings.queues,
-        )
-        # Hub-run Jobs carry no time to live here: the hub keeps it.
-        crons = CronController(port=local, informers=here, jobs=jobs, events=events, clock=clock)
-        keepers = CronRecords(here.add(kinds.CRON_JOB, project_cron))
-        ttl = TtlController(port=local, jobs=jobs, clock=clock, keepers=keepers)
-        roles = [*placing, work_controller, reporting, job_controller, group_controller, queue_controller, crons, ttl]
-    elif ruling.stands_off:
-        roles = [reporting]
-    else:
-        upstream = UpstreamController(
-            port=local, stores=UpstreamStores(jobs=jobs), events=events, clock=clock, settings=settings.upstream
-        )
-        roles = [work_controller, reporting, upstream]
-    await _run_roles(roles, events=events, informers=(here, there), metrics=metrics, readiness=readiness)
-
-
-class _Role(Protocol):
-    """A controller of the agent."""
-
-    async def run(self, metrics: Metrics | None = None) -> None: ...
+    await _run_roles(build(ground), events=events, informers=(here, there), metrics=metrics, readiness=readiness)
 
 
 async def _run_roles(
-    roles: Iterable[_Role],
+    roles: Iterable[Role],
     *,
     events: EventRecorder,
     informers: Sequence[Informers],
@@ -318,32 +169,6 @@ async def _run_roles(
             group.create_task(role.run(metrics), name=type(role).__name__)
         if readiness is not None:
             readiness.running(informers)
-
-
-class _Running:
-    """Which Jobs may have pods bound: those that are there and are not being deleted."""
-
-    def __init__(self) -> None:
-        self._alive: set[str] = set()
-        self._listener: Callable[[], None] | None = None
-
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Call it whenever pods that might not run may run: pods can be seen before their Job."""
-        self._listener = listener
-
-    def job_changed(self, change: Any) -> None:
-        """Fold one change of a Job in."""
-        job: views.JobView | None = change.new
-        if job is not None and not job.deleting:
-            if job.uid not in self._alive and self._listener is not None:
-                self._listener()
-            self._alive.add(job.uid)
-        elif change.old is not None or job is not None:
-            self._alive.discard((job or change.old).uid)
-
-    def may_run(self, pod: views.PodView) -> bool:
-        """False for a pod of a run whose Job is being deleted or has gone."""
-        return not pod.run or pod.owner in self._alive
 
 
 def _timing(times: ProtocolTimes) -> Timing:

@@ -1,0 +1,280 @@
+"""The roles of an agent that leads, built on what they share; which there are goes with the mode.
+
+Who subscribes first to an informer hears first: the picture of the resources is current before anybody decides on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from apis import keys, kinds
+from controllers.cron.controller import CronController
+from controllers.cron.records import CronRecords
+from controllers.cron.snapshot import project_cron
+from controllers.ttl.controller import TtlController
+from machinery.clock import Chance, Clock
+from machinery.events import EventRecorder
+from machinery.informer import Change, Informer, Informers
+from machinery.metrics import Metrics
+from machinery.port import Port
+from member_agent import views
+from member_agent.inventory import Inventory
+from member_agent.jobs.controller import JobController
+from member_agent.jobs.controller import Stores as JobStores
+from member_agent.ledger import Ledger
+from member_agent.modes import Mode, Ruling
+from member_agent.podgroups.controller import PodGroupController
+from member_agent.podgroups.controller import Stores as PodGroupStores
+from member_agent.queues.controller import QueueController
+from member_agent.queues.controller import Stores as QueueStores
+from member_agent.reporting.controller import ReportingController, project_capacity
+from member_agent.reporting.controller import Stores as ReportStores
+from member_agent.scheduling.controller import SchedulingController
+from member_agent.scheduling.controller import Stores as SchedulingStores
+from member_agent.scheduling.planner import installed as installed_schedulers
+from member_agent.scheduling.profile import ProfileKeeper
+from member_agent.settings import AgentSettings
+from member_agent.upstream.controller import Stores as UpstreamStores
+from member_agent.upstream.controller import UpstreamController
+from member_agent.works.controller import Stores as WorkStores
+from member_agent.works.controller import WorkController
+from policies.members import project_command
+
+LEADER = "member-agent"
+"""Name of the leader's Lease in the member, and of the component in events."""
+
+
+class Role(Protocol):
+    """A controller of the agent."""
+
+    async def run(self, metrics: Metrics | None = None) -> None:
+        """Until cancelled."""
+        ...
+
+
+def runs_jobs(ruling: Ruling) -> bool:
+    """Whether Jobs, PodGroups and pods of this member are the agent's own affair."""
+    return ruling.mode is Mode.BUILTIN and not ruling.stands_off
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the roles of one leader stand on: `hub` and `local` with the informers on each (`there`, `here`), time, settings."""
+
+    hub: Port
+    local: Port
+    there: Informers
+    here: Informers
+    clock: Clock
+    chance: Chance
+    settings: AgentSettings
+    cluster_uid: str
+    ruling: Ruling
+    events: EventRecorder
+    projector: views.Projector = field(default_factory=views.Projector)
+    inventory: Inventory = field(default_factory=Inventory)
+    running: Running = field(default_factory=lambda: Running())
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The informers that several roles read."""
+
+    jobs: Informer[views.JobView]
+    pods: Informer[views.PodView]
+    nodes: Informer[views.NodeView]
+    groups: Informer[views.GroupView]
+    queues: Informer[views.QueueView]
+    priorities: Informer[views.PriorityView]
+    works: Informer[views.WorkView]
+
+    @classmethod
+    def of(cls, ground: Ground) -> Stores:
+        """Each kind watched once."""
+        here, projector = ground.here, ground.projector
+        return cls(
+            jobs=here.add(kinds.JOB, projector.job),
+            pods=here.add(kinds.POD, projector.pod),
+            nodes=here.add(kinds.NODE, views.project_node),
+            groups=here.add(kinds.POD_GROUP, views.project_group),
+            queues=here.add(kinds.QUEUE, views.project_queue),
+            priorities=here.add(kinds.PRIORITY_CLASS, views.project_priority),
+            works=ground.there.add(kinds.WORK, views.project_work, namespace=_home(ground)),
+        )
+
+
+def build(ground: Ground) -> Sequence[Role]:
+    """All roles that the mode asks for."""
+    stores, ledger = Stores.of(ground), Ledger(ground.inventory)
+    stores.jobs.subscribe(ground.running.job_changed)
+    placing = _placing(ground, stores)
+    stores.jobs.subscribe(ledger.job_changed)
+    stores.groups.subscribe(ledger.group_changed)
+    stores.pods.subscribe(ledger.pod_changed)
+    works = _works(ground, stores, ledger)
+    reporting = _reporting(ground, stores, ledger, works)
+    if runs_jobs(ground.ruling):
+        return [*placing, works, reporting, *_jobs(ground, stores)]
+    if ground.ruling.stands_off:
+        return [reporting]
+    upstream = UpstreamController(
+        port=ground.local,
+        stores=UpstreamStores(jobs=stores.jobs),
+        events=ground.events,
+        clock=ground.clock,
+        settings=ground.settings.upstream,
+    )
+    return [works, reporting, upstream]
+
+
+def _home(ground: Ground) -> str:
+    """The member's namespace at the hub."""
+    return keys.execution_namespace(ground.settings.cluster)
+
+
+def _placing(ground: Ground, stores: Stores) -> Sequence[Role]:
+    """The scheduler, where pods are ours to place; otherwise only the picture of the resources is kept."""
+    if not runs_jobs(ground.ruling):
+        stores.nodes.subscribe(ground.inventory.node_changed)
+        stores.pods.subscribe(ground.inventory.pod_changed)
+        return []
+    settings, registry = ground.settings.scheduling, installed_schedulers()
+    profile = ProfileKeeper(
+        known=registry.known,
+        informers=ground.here,
+        clock=ground.clock,
+        changed=lambda: scheduling.wake(),
+        file=settings.configuration,
+    )
+    scheduling = SchedulingController(
+        port=ground.local,
+        stores=SchedulingStores(
+            pods=stores.pods,
+            nodes=stores.nodes,
+            groups=stores.groups,
+            queues=stores.queues,
+            priorities=stores.priorities,
+        ),
+        inventory=ground.inventory,
+        clock=ground.clock,
+        settings=settings,
+        runs=ground.running.may_run,
+        events=ground.events,
+        configuration=lambda: profile.profile.current,
+        registry=registry,
+    )
+    ground.running.listen(scheduling.wake)
+    return [scheduling, profile]
+
+
+def _works(ground: Ground, stores: Stores, ledger: Ledger) -> WorkController:
+    return WorkController(
+        hub=ground.hub,
+        local=ground.local,
+        stores=WorkStores(works=stores.works, jobs=stores.jobs, pods=stores.pods, nodes=stores.nodes, queues=stores.queues),
+        projector=ground.projector,
+        ledger=ledger,
+        clock=ground.clock,
+        cluster=ground.settings.cluster,
+        cluster_uid=ground.cluster_uid,
+        scheduler=ground.settings.scheduling.scheduler_name,
+        upstream=ground.ruling.mode is Mode.VOLCANO,
+        settings=ground.settings.works,
+        times=ground.settings.times,
+    )
+
+
+def _reporting(ground: Ground, stores: Stores, ledger: Ledger, works: WorkController) -> ReportingController:
+    return ReportingController(
+        hub=ground.hub,
+        local=ground.local,
+        stores=ReportStores(
+            works=stores.works,
+            jobs=stores.jobs,
+            groups=stores.groups,
+            pods=stores.pods,
+            nodes=stores.nodes,
+            queues=stores.queues,
+            priorities=stores.priorities,
+            capacities=ground.there.add(kinds.CLUSTER_CAPACITY, project_capacity, namespace=_home(ground)),
+        ),
+        inventory=ground.inventory,
+        ledger=ledger,
+        orphans=works.orphans,
+        clock=ground.clock,
+        cluster_uid=ground.cluster_uid,
+        settings=ground.settings,
+        ruling=ground.ruling,
+    )
+
+
+def _jobs(ground: Ground, stores: Stores) -> Sequence[Role]:
+    """Jobs, groups of other pods, queues, CronJobs and the time to live, where all that is ours."""
+    port, events, clock, settings = ground.local, ground.events, ground.clock, ground.settings
+    commands = ground.here.add(kinds.COMMAND, project_command)
+    jobs = JobController(
+        port=port,
+        stores=JobStores(
+            jobs=stores.jobs,
+            groups=stores.groups,
+            pods=stores.pods,
+            queues=stores.queues,
+            works=stores.works,
+            priorities=stores.priorities,
+            claims=ground.here.add(kinds.CLAIM, views.project_named),
+            commands=commands,
+        ),
+        events=events,
+        clock=clock,
+        settings=settings.jobs,
+    )
+    groups = PodGroupController(
+        port=port,
+        stores=PodGroupStores(pods=stores.pods, groups=stores.groups, informers=ground.here),
+        events=events,
+        clock=clock,
+        scheduler=settings.scheduling.scheduler_name,
+        settings=settings.podgroups,
+    )
+    queues = QueueController(
+        port=port,
+        stores=QueueStores(queues=stores.queues, pods=stores.pods, groups=stores.groups, commands=commands),
+        events=events,
+        clock=clock,
+        settings=settings.queues,
+    )
+    # Hub-run Jobs carry no time to live here: the hub keeps it.
+    crons = CronController(port=port, informers=ground.here, jobs=stores.jobs, events=events, clock=clock)
+    keepers = CronRecords(ground.here.add(kinds.CRON_JOB, project_cron))
+    ttl = TtlController(port=port, jobs=stores.jobs, clock=clock, keepers=keepers)
+    return [jobs, groups, queues, crons, ttl]
+
+
+class Running:
+    """Which Jobs may have pods bound: those that are there and are not being deleted."""
+
+    def __init__(self) -> None:
+        self._alive: set[str] = set()
+        self._listener: Callable[[], None] | None = None
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call it whenever pods that might not run may run: pods can be seen before their Job."""
+        self._listener = listener
+
+    def job_changed(self, change: Change[views.JobView]) -> None:
+        """Fold one change of a Job in."""
+        job = change.new
+        if job is not None and not job.deleting:
+            if job.uid not in self._alive and self._listener is not None:
+                self._listener()
+            self._alive.add(job.uid)
+            return
+        gone = job or change.old
+        if gone is not None:
+            self._alive.discard(gone.uid)
+
+    def may_run(self, pod: views.PodView) -> bool:
+        """False for a pod of a run whose Job is being deleted or has gone."""
+        return not pod.run or pod.owner in self._alive
