@@ -9,14 +9,14 @@ import re
 from copy import deepcopy
 from typing import Any, Final
 
+from apis.keys import QUEUE_GATE
 from controllers.admission.documents import Manifest, listing, mapping, notes_of
 from controllers.admission.problems import Problem
 from controllers.admission.resource_groups import ResourceGroup, fill, group_of
 
 MIN_AVAILABLE: Final = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE: Final = "volcano.sh/jdb-max-unavailable"
-GATE: Final = "scheduling.volcano.sh/queue-allocation-gate"
-"""Annotation ("true") by which a pod asks for the scheduling gate of the same name."""
+GATE: Final = QUEUE_GATE
 _PERCENT: Final = re.compile(r"([0-9]{1,9})%")
 _WHOLE: Final = re.compile(r"[0-9]{1,9}")
 

@@ -1,4 +1,4 @@
-"""The one writer of bindings and PodGroup status; also takes nodes back from a gang that stays partial."""
+"""The one writer of bindings and PodGroup status; takes nodes back from gangs that stay partial, and opens gates."""
 
 from __future__ import annotations
 
@@ -42,6 +42,17 @@ class SchedulingApplier:
         try:
             await self._port.delete(kinds.POD, pod.name, namespace=pod.namespace, preconditions=Preconditions(uid=pod.uid))
         except (errors.NotFound, errors.Conflict):
+            return
+
+    async def open_gate(self, pod: PodView) -> None:
+        """Take the last gate of a pod away, against the version that says it is the last; whoever changed it has an event."""
+        body = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": pod.version},
+            {"op": "remove", "path": "/spec/schedulingGates"},
+        ]
+        try:
+            await self._port.patch(kinds.POD, pod.name, body, type=PatchType.JSON, namespace=pod.namespace)
+        except (errors.Conflict, errors.NotFound):
             return
 
     async def write_status(self, group: GroupView, status: GroupStatus) -> bool:

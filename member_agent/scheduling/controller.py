@@ -80,6 +80,8 @@ class SchedulingController:
         self._binds: WorkQueue[str] = WorkQueue(clock)
         self._statuses: WorkQueue[Key] = WorkQueue(clock)
         self._releases: WorkQueue[Key] = WorkQueue(clock)
+        self._gates: WorkQueue[str] = WorkQueue(clock)
+        self._opening: dict[str, PodView] = {}
         self._bindings: dict[str, Binding] = {}
         self._patience = Patience(settings)
         self._pending: dict[Key, GroupView] = {}
@@ -108,6 +110,7 @@ class SchedulingController:
             )
             group.create_task(run_workers(self._statuses, self._status, workers=8, name="podgroup-status", metrics=metrics))
             group.create_task(run_workers(self._releases, self._release, workers=4, name="gang-release", metrics=metrics))
+            group.create_task(run_workers(self._gates, self._open, workers=8, name="queue-gates", metrics=metrics))
 
     # --- waking ------------------------------------------------------------------------------------------------------
 
@@ -184,6 +187,10 @@ class SchedulingController:
         for key in decided.admitted:
             self._admitted.add(key)
             self._statuses.add(key)
+        for pod in decided.opened:
+            self._gangs.gated.opened(pod)
+            self._opening[pod.uid] = pod
+            self._gates.add(pod.uid)
         now = self._clock.boot()
         self._explain({**self._short(), **decided.waiting, **self._patience.reasons(now=now)})
         for key in self._patience.overdue(now=now):
@@ -271,6 +278,14 @@ class SchedulingController:
         else:
             self._patience.postpone(key, now=self._clock.boot())
         self._wake()
+        return None
+
+    async def _open(self, uid: str) -> float | None:
+        """Take the gate before the queue away. A pod that has changed meanwhile is looked at anew when its event comes."""
+        pod = self._opening.get(uid)
+        if pod is not None:
+            await self._applier.open_gate(pod)
+            del self._opening[uid]
         return None
 
     # --- status ------------------------------------------------------------------------------------------------------

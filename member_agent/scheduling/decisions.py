@@ -31,3 +31,5 @@ class Plan:
     admitted: tuple[Key, ...] = ()
     waiting: Mapping[Key, Reason] = field(default_factory=dict)
     wakes: float = math.inf
+    opened: tuple[PodView, ...] = ()
+    """Pods whose gate before their queue is opened."""

@@ -17,6 +17,7 @@ from machinery.informer import Key
 from member_agent.room import Mask, Room, Spot, runs, sums
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding, Plan
+from member_agent.scheduling.gates import Gates
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.tiers import Tiers
 from member_agent.scheduling.quantities import plain
@@ -50,6 +51,7 @@ class OpenSession:
         self._bindings: list[Binding] = []
         self._admitted: dict[Key, None] = {}
         self._books(snapshot)
+        self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
         self.tiers: Tiers = registry.open(configuration, session=self)
         self.room.rules = self.tiers
 
@@ -148,6 +150,16 @@ class OpenSession:
         """Say why it waits; the last word counts."""
         self.reasons[gang.key] = reason
 
+    def keep(self, queue: str, amounts: Mapping[str, int], *, times: int) -> None:
+        """Enter what a queue keeps for pods without nodes, or take it out again."""
+        books = [self._used, self._held_alone.setdefault(queue, {})]
+        for book in (*books, *(self._held.setdefault(each, {}) for each in self.lineage(queue))):
+            add(book, amounts, times=times)
+
+    def want(self, queue: str, amounts: Mapping[str, int], *, times: int) -> None:
+        """Enter what pods of a queue ask for, or take it out again; before the plugins look."""
+        add(self._wanted.setdefault(queue, {}), amounts, times=times)
+
     def charge(self, gang: Waiting, spots: Sequence[Spot], *, times: int) -> None:
         """Enter what was given to a gang, or take it out again."""
         given = self._given.get(gang.key)
@@ -185,6 +197,7 @@ class OpenSession:
 
     def bind(self, pods: Sequence[PodView], spots: Sequence[Spot]) -> None:
         """Decide bindings: the spots of each shape go to its pods, in order."""
+        self.gates.placed(pods)
         names = self.room.layout.names
         ahead = {shape: iter(listed) for shape, listed in by_shape(pods)}
         for shape, listed in runs(spots):
@@ -195,7 +208,13 @@ class OpenSession:
 
     def plan(self) -> Plan:
         """What was decided."""
-        return Plan(tuple(self._bindings), tuple(self._admitted), self.reasons, wakes=self.tiers.wakes())
+        return Plan(
+            tuple(self._bindings),
+            tuple(self._admitted),
+            self.reasons,
+            wakes=self.tiers.wakes(),
+            opened=tuple(self.gates.opened),
+        )
 
 
 class Statement:

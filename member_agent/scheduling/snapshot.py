@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from machinery.informer import Change, Key
 from member_agent.inventory import Inventory
 from member_agent.room import Room
+from member_agent.scheduling.gates import Gated, gangs_with
 from member_agent.scheduling.usage import NOTHING, Usage
-from member_agent.views import GroupView, PodView, QueueView
+from member_agent.views import GroupView, PodView, QueueGate, QueueView
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class Snapshot:
     """What the pods of one gang hold."""
     now: float = 0.0
     """Wall clock, seconds since the epoch."""
+    shut: tuple[Waiting, ...] = ()
+    """Gangs with pods for which only the gate before their queue is left: these pods."""
+    passed: tuple[Waiting, ...] = ()
+    """Gangs with pods that passed that gate and have no node: these pods."""
 
 
 class Gangs:
@@ -79,6 +84,7 @@ class Gangs:
         inventory.listen(self._usage)
         self._pods: dict[Key, dict[str, PodView]] = {}
         self._waiting: dict[Key, dict[str, PodView]] = {}
+        self.gated = Gated()
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
         """Fold one change in; the key of the gang concerned, None for pods of other schedulers and pods without a group."""
@@ -92,6 +98,7 @@ class Gangs:
         key = gang_key(pod)
         if change.new is not None:
             self._pods.setdefault(key, {})[pod.uid] = pod
+            self.gated.put(key, pod)
             if not (pod.node or pod.ended or pod.deleting or pod.gated):
                 self._waiting.setdefault(key, {})[pod.uid] = pod
         return key
@@ -102,6 +109,7 @@ class Gangs:
 
     def _drop(self, pod: PodView) -> None:
         key = gang_key(pod)
+        self.gated.drop(key, pod.uid)
         for store in (self._pods, self._waiting):
             pods = store.get(key)
             if pods is not None and pods.pop(pod.uid, None) is not None and not pods:
@@ -148,18 +156,24 @@ class Gangs:
     ) -> Snapshot:
         """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
         that are `resting`."""
+
+        def gang_of(key: Key, pods: tuple[PodView, ...]) -> Waiting | None:
+            group = groups(key)
+            if not pods or group is None or group.deleting:
+                return None
+            rank = priority(group.priority_class) if group.priority_class else pods[0].priority
+            return Waiting(key=key, group=group, pods=pods, tally=self.tally(key), priority=rank)
+
         waiting = []
         for key in sorted(self._waiting):
             pods = sorted(self._waiting[key].values(), key=lambda pod: (pod.task, len(pod.name), pod.name))
             free = tuple(pod for pod in pods if not self._inventory.assumed(pod.uid) and not held_back(pod))
-            group = groups(key)
-            if not free or group is None or group.deleting:
-                continue
-            rank = priority(group.priority_class) if group.priority_class else free[0].priority
-            waiting.append(Waiting(key=key, group=group, pods=free, tally=self.tally(key), priority=rank))
-        candidates = [group for group in pending.values() if group.phase == "Pending" and not group.admitted]
+            gang = gang_of(key, free)
+            if gang is not None:
+                waiting.append(gang)
+        candidates = [self.gated.asking(group) for group in pending.values() if group.phase == "Pending" and not group.admitted]
         expected = [
-            group
+            self.gated.asking(group, passed=True)
             for key, group in pending.items()
             if (group.phase != "Pending" or group.admitted) and not self.tally(key).total_placed and not resting(key)
         ]
@@ -172,6 +186,8 @@ class Gangs:
             held=self._usage.of_queues(),
             holds=self._usage.of_gang,
             now=now,
+            shut=gangs_with(self.gated.of(QueueGate.SHUT), waiting=gang_of, assumed=self._inventory.assumed),
+            passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),
         )
 
 

@@ -6,6 +6,7 @@ pod template, or the manifest of a Work that was applied already, is read again 
 
 from __future__ import annotations
 
+from member_agent.views.gates import QueueGate
 from member_agent.views.groups import SCHEDULED, GroupCondition, GroupStatus, GroupView, project_group
 from member_agent.views.jobs import JobCondition, JobMemory, JobState, JobStatus, JobView, Policy, Role, Rules, TaskCount
 from member_agent.views.meta import Condition, Meta, Named, condition, project_named
@@ -38,6 +39,7 @@ __all__ = [
     "Policy",
     "PriorityView",
     "Projector",
+    "QueueGate",
     "QueueView",
     "Role",
     "Rules",

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
+from member_agent.views.gates import QueueGate
 from member_agent.views.meta import Condition, Meta, Wire
 from policies.shapes import PodShape, PodSpec
 from policies.troubles import TROUBLES
@@ -178,6 +179,7 @@ class PodView:
     index: int = -1
     ready: bool = False
     restarts: int = 0
+    gate: QueueGate = QueueGate.NONE
     evicted: bool = False
     end: PodEnd | None = None
     ends: tuple[tuple[str, int], ...] = ()

@@ -11,6 +11,7 @@ import msgspec
 from apis import keys
 from apis.runs import UnreadableRun, decode_record
 from machinery.port import Document
+from member_agent.views.gates import gate_of
 from member_agent.views.jobs import (
     JobDocument,
     JobSkeleton,
@@ -121,6 +122,7 @@ class Projector:
             node=sys.intern(spec.node_name),
             priority=spec.priority,
             gated=bool(spec.scheduling_gates),
+            gate=gate_of(spec.scheduling_gates, asked=meta.annotation(keys.QUEUE_GATE) == "true"),
             phase=sys.intern(status.phase or "Pending"),
             deleting=meta.deletion_timestamp is not None,
             confirmed=ended and not status.collected and not status.any_running,

@@ -30,6 +30,7 @@ def allocate(session: OpenSession) -> None:
     if "enqueue" not in session.configuration.actions:
         _let_all_in(session)
     Allocation(session, [gang for gang in session.waiting if not best_effort(gang) and willing(session, gang)]).run()
+    session.gates.open()
 
 
 def _let_all_in(session: OpenSession) -> None:
@@ -177,6 +178,11 @@ class Allocation:
         if gang.group.admitted or not self._shared:
             return None
         needs = [(shape, len(listed)) for shape, listed in by_shape(pods)]
+        with self._session.gates.aside(gang.key):
+            return self._beyond(gang, needs)
+
+    def _beyond(self, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> Reason | None:
+        """The limit that is passed, by these pods or by them beside what the queue keeps."""
         full = self._over(gang, needs)
         kept = self._kept.get(gang.group.queue)
         if full is not None or kept is None:
@@ -222,7 +228,7 @@ class Allocation:
         if gang.group.admitted or not self._shared:
             return pods, None
         kept = self._kept.get(gang.group.queue)
-        with self._session.entered(*kept) if kept is not None else nullcontext():
+        with self._session.gates.aside(gang.key), self._session.entered(*kept) if kept is not None else nullcontext():
             found = self._tiers.allocatable(gang.group.queue, request=shape.requests, pods=pods)
         return found.pods, found.reason if kept is None or found.reason is None else self._behind(kept)
 

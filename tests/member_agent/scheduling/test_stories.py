@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from apis import kinds
+from apis import keys, kinds
 from machinery import errors
 from machinery.port import PatchType
 from member_agent.scheduling.profile import PLACES
@@ -75,5 +75,55 @@ def test_a_configuration_in_a_config_map_holds_within_seconds_and_a_bad_one_chan
         assert phase_of_group(stage) in ("", "Pending")
         await configure(stage, "actions: 'allocate, backfill'\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]")
         await stage.until(lambda: phase_of_group(stage) == "Inqueue", timeout=10)
+
+    play(story)
+
+
+def gated(name: str, *, cpu: str, gates: tuple[str, ...] = (keys.QUEUE_GATE,)) -> Doc:
+    """As it comes out of our webhook."""
+    body = pod(name, cpu=cpu)
+    body["metadata"]["annotations"] = {keys.QUEUE_GATE: "true"}
+    body["spec"]["schedulingGates"] = [{"name": each} for each in gates]
+    return body
+
+
+CAPACITY = "actions: 'enqueue, allocate, backfill'\ntiers: [{plugins: [{name: gang}, {name: capacity}, {name: predicates}]}]"
+
+
+async def limit(stage: Stage, *, cpu: str) -> None:
+    await stage.until(lambda: stage.world.get(kinds.QUEUE, "default", server=EAST) is not None)
+    spec = {"spec": {"capability": {"cpu": cpu}}}
+    await stage.world.client(EAST).patch(kinds.QUEUE, "default", spec, type=PatchType.MERGE)
+
+
+def gates_of(stage: Stage, name: str) -> list[str]:
+    found = next(each for each in stage.pods() if each["metadata"]["name"] == name)
+    return [each["name"] for each in found["spec"].get("schedulingGates") or []]
+
+
+def test_a_gated_pod_loses_its_gate_when_its_queue_has_room_and_what_finds_no_node_holds_that_room() -> None:
+    async def story(stage: Stage) -> None:
+        await limit(stage, cpu="20")
+        await configure(stage, CAPACITY)
+        await create(stage, gated("stuck", cpu="19"))
+        await stage.until(lambda: gates_of(stage, "stuck") == [], timeout=60)
+        await create(stage, gated("next", cpu="2"))
+        await stage.world.advance(30)
+        assert gates_of(stage, "next") == [keys.QUEUE_GATE]
+        await stage.world.client(EAST).delete(kinds.POD, "stuck", namespace="default")
+        await stage.until(lambda: "next" in stage.running(), timeout=60)
+        assert stage.running() == ["next"]
+
+    play(story)
+
+
+def test_a_gate_stays_beside_a_foreign_one() -> None:
+    async def story(stage: Stage) -> None:
+        await create(stage, gated("one", cpu="1", gates=("example.com/licence", keys.QUEUE_GATE)))
+        await stage.world.advance(30)
+        assert len(gates_of(stage, "one")) == 2
+        spec = {"spec": {"schedulingGates": [{"name": keys.QUEUE_GATE}]}}
+        await stage.world.client(EAST).patch(kinds.POD, "one", spec, type=PatchType.MERGE, namespace="default")
+        await stage.until(lambda: stage.running() == ["one"], timeout=60)
 
     play(story)
