@@ -113,7 +113,8 @@ class Allocation:
         if gang.group.queue not in self._session.queues:
             return self._session.closed(gang)
         first = behind(gang, self._stopped.get(gang.group.queue))
-        return first or (self._tiers.overused(gang.group.queue) if self._shared else None)
+        with self._session.gates.aside(gang.key):
+            return first or (self._tiers.overused(gang.group.queue) if self._shared else None)
 
     # --- the minimum -------------------------------------------------------------------------------------------------
 

@@ -120,3 +120,9 @@ def test_shares_are_filled_by_what_waits_at_the_gate_too() -> None:
     """Under proportion a queue deserves what it asks for: pods at the gate ask."""
     by = configuration("gang", "proportion", "predicates")
     assert opened(decide(nodes(4), at(QueueGate.SHUT, gang("waits", pods=2)), by=by)) == ["waits-0", "waits-1"]
+
+
+def test_the_room_that_a_pod_holds_since_it_passed_does_not_keep_itself_out() -> None:
+    """Under proportion its queue has all it deserves, by that very pod."""
+    by = configuration("gang", "proportion", "predicates")
+    assert started(decide(nodes(4), at(QueueGate.OPEN, gang("passed", pods=2)), by=by)) == {"passed": 2}

@@ -103,9 +103,9 @@ def gates_of(stage: Stage, name: str) -> list[str]:
 
 def test_a_gated_pod_loses_its_gate_when_its_queue_has_room_and_what_finds_no_node_holds_that_room() -> None:
     async def story(stage: Stage) -> None:
-        await limit(stage, cpu="20")
+        await limit(stage, cpu="10")
         await configure(stage, CAPACITY)
-        await create(stage, gated("stuck", cpu="19"))
+        await create(stage, gated("stuck", cpu="9"))
         await stage.until(lambda: gates_of(stage, "stuck") == [], timeout=60)
         await create(stage, gated("next", cpu="2"))
         await stage.world.advance(30)
