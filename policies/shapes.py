@@ -6,6 +6,7 @@ shapes are one object (`Pool`), because ten thousand Jobs are made from a handfu
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -16,76 +17,32 @@ import msgspec
 
 from apis.quantities import InvalidQuantity
 from apis.vectors import MILLI, ResourceVector, total
+from policies.neighbours import (
+    EVERY_ADDRESS,
+    Crowd,
+    Expression,
+    HostPort,
+    Labels,
+    Neighbours,
+    Wire,
+    WirePodAffinity,
+    WireSpread,
+    expressions,
+    read_neighbours,
+)
+from policies.selectors import NEVER, NODE_NAME
+from policies.selectors import Requirement as Requirement
+from policies.selectors import Taint as Taint
+from policies.selectors import Toleration as Toleration
+from policies.selectors import tolerated as tolerated
 
 ONE_POD: Final = ResourceVector({"pods": MILLI})
 
+CLAIMS: Final = "dynamic resource claims"
+"""What nobody decides yet: neither the hub nor a member's scheduler."""
 
-@dataclass(frozen=True, slots=True, order=True)
-class Requirement:
-    """One expression over labels: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether a label set satisfies it; an operator nobody knows is never satisfied."""
-        value = labels.get(self.key)
-        match self.operator:
-            case "In":
-                return value is not None and value in self.values
-            case "NotIn":
-                return value is None or value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-            case "Gt" | "Lt":
-                return value is not None and self._compares(value)
-            case _:
-                return False
-
-    def _compares(self, value: str) -> bool:
-        try:
-            left, right = int(value), int(self.values[0])
-        except (ValueError, IndexError):
-            return False
-        return left > right if self.operator == "Gt" else left < right
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Taint:
-    """A taint of a node or of a cluster."""
-
-    key: str
-    value: str = ""
-    effect: str = ""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Toleration:
-    """What a pod, or a policy, puts up with."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: Taint) -> bool:
-        """By the rules of Kubernetes: an empty key with Exists tolerates everything, an empty effect every effect."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.operator == "Exists":
-            return self.key in ("", taint.key)
-        return self.key == taint.key and self.value == taint.value
-
-
-def tolerated(taints: Iterable[Taint], *, by: tuple[Toleration, ...]) -> Taint | None:
-    """The first taint that keeps new pods away and is not tolerated; None when there is none."""
-    for taint in taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not any(each.tolerates(taint) for each in by):
-            return taint
-    return None
+Term = tuple[Requirement, ...]
+"""A conjunction over the labels of a node, or over its name (`selectors.NODE_NAME`)."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -94,22 +51,52 @@ class PodShape:
 
     `node_affinity` are the required terms: one of them must hold, each is a conjunction; empty: anywhere.
     `unknown` names what only the member's scheduler can answer (protocol.md 4); "" when requests and labels decide.
+
+    The last five are read at members alone: terms over other pods, the crowds in which the pod itself is counted (of those
+    that anybody speaks of), nodes it would rather have with their weights, and its images.
     """
 
     requests: ResourceVector
     node_selector: tuple[tuple[str, str], ...] = ()
-    node_affinity: tuple[tuple[Requirement, ...], ...] = ()
+    node_affinity: tuple[Term, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     one_per_node: bool = False
     unknown: str = ""
+    ports: tuple[HostPort, ...] = ()
+    neighbours: Neighbours | None = None
+    seen: tuple[Crowd, ...] = ()
+    prefers: tuple[tuple[Term, int], ...] = ()
+    images: tuple[str, ...] = ()
+    _hash: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Shapes are keys on the hottest paths: their hash is worked out once, over what tells most of them apart."""
+        places = (self.node_selector, self.node_affinity, self.tolerations, self.ports)
+        object.__setattr__(self, "_hash", hash((self.requests, places, self.unknown, self.neighbours, self.seen)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def undecided(self) -> str:
+        """What not even a member's scheduler can answer, or ""."""
+        return self.unknown if self.unknown == CLAIMS else ""
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether selector and required affinity accept a node of these labels."""
+        if any(labels.get(key) != value for key, value in self.node_selector):
+            return False
+        return not self.node_affinity or any(all(each.holds(labels) for each in term) for term in self.node_affinity)
 
     def accepts(self, labels: Mapping[str, str], *, taints: tuple[Taint, ...]) -> bool:
         """Whether a node of these labels and taints may run it."""
-        if any(labels.get(key) != value for key, value in self.node_selector):
+        return self.selects(labels) and tolerated(taints, by=self.tolerations) is None
+
+    def clashes(self, other: PodShape) -> bool:
+        """Whether a pod of the other shape on a node keeps one of this shape away from it: they want the same host port."""
+        if not (self.one_per_node and other.one_per_node):
             return False
-        if self.node_affinity and not any(all(each.holds(labels) for each in term) for term in self.node_affinity):
-            return False
-        return tolerated(taints, by=self.tolerations) is None
+        return self == other or any(mine.clashes(theirs) for mine in self.ports for theirs in other.ports)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -169,67 +156,58 @@ class Gang:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-class _Wire(msgspec.Struct, frozen=True, rename="camel"):
-    pass
-
-
-class _Resources(_Wire, frozen=True):
+class _Resources(Wire, frozen=True):
     requests: dict[str, Any] | None = None
     limits: dict[str, Any] | None = None
     claims: list[Any] | None = None
 
 
-class _Port(_Wire, frozen=True):
+class _Port(Wire, frozen=True):
     host_port: int | None = None
+    protocol: str | None = None
+    host_ip: str | None = msgspec.field(name="hostIP", default=None)
 
 
-class _Container(_Wire, frozen=True):
+class _Container(Wire, frozen=True):
     resources: _Resources | None = None
     ports: list[_Port] | None = None
     restart_policy: str | None = None
+    image: str | None = None
 
 
-class _Expression(_Wire, frozen=True):
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
+class _Term(Wire, frozen=True):
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
 
 
-class _Term(_Wire, frozen=True):
-    match_expressions: list[_Expression] | None = None
-    match_fields: list[_Expression] | None = None
+class _Preferred(Wire, frozen=True):
+    weight: int = 0
+    preference: _Term = _Term()
 
 
-class _Required(_Wire, frozen=True):
+class _Required(Wire, frozen=True):
     node_selector_terms: list[_Term] | None = None
 
 
-class _NodeAffinity(_Wire, frozen=True):
+class _NodeAffinity(Wire, frozen=True):
     required: _Required | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[_Preferred] | None = msgspec.field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
 
 
-class _PodAffinity(_Wire, frozen=True):
-    required: list[Any] | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
-
-
-class _Affinity(_Wire, frozen=True):
+class _Affinity(Wire, frozen=True):
     node_affinity: _NodeAffinity | None = None
-    pod_affinity: _PodAffinity | None = None
-    pod_anti_affinity: _PodAffinity | None = None
+    pod_affinity: WirePodAffinity | None = None
+    pod_anti_affinity: WirePodAffinity | None = None
 
 
-class _Spread(_Wire, frozen=True):
-    when_unsatisfiable: str = "DoNotSchedule"
-
-
-class _Toleration(_Wire, frozen=True):
+class _Toleration(Wire, frozen=True):
     key: str | None = None
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
 
 
-class PodSpec(_Wire, frozen=True):
+class PodSpec(Wire, frozen=True):
     """What of a pod's spec decides on its node."""
 
     containers: list[_Container] | None = None
@@ -238,24 +216,30 @@ class PodSpec(_Wire, frozen=True):
     node_selector: dict[str, str] | None = None
     affinity: _Affinity | None = None
     tolerations: list[_Toleration] | None = None
-    topology_spread_constraints: list[_Spread] | None = None
+    topology_spread_constraints: list[WireSpread] | None = None
     resource_claims: list[Any] | None = None
 
+    @property
+    def reads_owner(self) -> bool:
+        """Whether its shape depends on the pod's namespace and labels too."""
+        affinity = self.affinity
+        return bool(self.topology_spread_constraints or (affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)))
 
-class PodTemplate(_Wire, frozen=True):
+
+class PodTemplate(Wire, frozen=True):
     """The declared part of a pod template."""
 
     spec: PodSpec = PodSpec()
 
 
-class PartitionSpec(_Wire, frozen=True):
+class PartitionSpec(Wire, frozen=True):
     """How a task's pods fall into partitions."""
 
     partition_size: int = 0
     min_partitions: int = 0
 
 
-class TaskSpec(_Wire, frozen=True):
+class TaskSpec(Wire, frozen=True):
     """The declared part of a Job's task."""
 
     name: str = ""
@@ -318,53 +302,94 @@ def pod_limits(spec: PodSpec) -> ResourceVector:
     return limits + ResourceVector({name: amount for name, amount in overhead.items() if name in limits})
 
 
-def _expressions(listed: list[_Expression] | None) -> tuple[Requirement, ...]:
-    return tuple(Requirement(each.key, each.operator, tuple(each.values or ())) for each in listed or [])
+def _term(read: _Term, *, fields: bool) -> Term:
+    """A term of node affinity; one that says nothing selects nothing."""
+    found = expressions(read.match_expressions)
+    if fields:
+        found += tuple(dataclasses.replace(each, key=NODE_NAME) for each in expressions(read.match_fields))
+    return found or ((Requirement("", NEVER),) if fields or not read.match_fields else ())
 
 
-def _node_affinity(affinity: _Affinity | None) -> tuple[tuple[Requirement, ...], ...]:
+def _node_affinity(affinity: _Affinity | None, *, fields: bool) -> tuple[Term, ...]:
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-    terms = required.node_selector_terms if required else None
-    return tuple(_expressions(term.match_expressions) for term in terms or [])
+    return tuple(_term(each, fields=fields) for each in (required.node_selector_terms if required else None) or ())
+
+
+def _prefers(affinity: _Affinity | None) -> tuple[tuple[Term, int], ...]:
+    listed = affinity.node_affinity.preferred if affinity and affinity.node_affinity else None
+    found = [(_term(each.preference, fields=True), each.weight) for each in listed or ()]
+    return tuple(each for each in found if each[1] > 0)
 
 
 def _unknown(spec: PodSpec) -> str:
     """What requests, labels and taints do not decide."""
     affinity = spec.affinity or _Affinity()
+    if spec.resource_claims or any(each.resources and each.resources.claims for each in spec.containers or []):
+        return CLAIMS
     if affinity.pod_affinity and affinity.pod_affinity.required:
         return "inter-pod affinity"
     if affinity.pod_anti_affinity and affinity.pod_anti_affinity.required:
         return "inter-pod anti-affinity"
     if any(each.when_unsatisfiable == "DoNotSchedule" for each in spec.topology_spread_constraints or []):
         return "topology spread"
-    if spec.resource_claims or any(each.resources and each.resources.claims for each in spec.containers or []):
-        return "dynamic resource claims"
     required = affinity.node_affinity.required if affinity.node_affinity else None
     terms = (required.node_selector_terms if required else None) or []
     return "node field selectors" if any(term.match_fields for term in terms) else ""
 
 
-def _has_host_port(spec: PodSpec) -> bool:
-    return any(port.host_port for container in spec.containers or [] for port in container.ports or [])
+def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    listed = [port for each in (*(spec.containers or ()), *sidecars) for port in each.ports or () if port.host_port]
+    found = {HostPort(each.host_port or 0, each.protocol or "TCP", each.host_ip or EVERY_ADDRESS) for each in listed}
+    return tuple(sorted(found, key=lambda each: (each.port, each.protocol, each.address)))
 
 
 def read_shape(template: PodTemplate) -> PodShape:
-    """The shape of a template; raises InvalidQuantity."""
+    """The shape of a template as the hub can know it; raises InvalidQuantity."""
     return shape_of(template.spec)
 
 
-def shape_of(spec: PodSpec) -> PodShape:
-    """The shape of a pod; raises InvalidQuantity."""
-    return PodShape(
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose spec it is: the namespace and the labels of a pod."""
+
+    namespace: str
+    labels: Labels = ()
+
+
+def shape_of(spec: PodSpec, *, owner: Owner | None = None) -> PodShape:
+    """The shape of a pod, of a template where there is no `owner`; raises InvalidQuantity."""
+    ports, known = _ports(spec), owner is not None
+    shape = PodShape(
         requests=pod_requests(spec),
         node_selector=tuple(sorted((spec.node_selector or {}).items())),
-        node_affinity=_node_affinity(spec.affinity),
+        node_affinity=_node_affinity(spec.affinity, fields=known),
         tolerations=tuple(
             Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
             for each in spec.tolerations or []
         ),
-        one_per_node=_has_host_port(spec),
+        one_per_node=bool(ports),
         unknown=_unknown(spec),
+        ports=ports,
+    )
+    return shape if owner is None else _at_member(shape, spec, owner)
+
+
+def _at_member(shape: PodShape, spec: PodSpec, owner: Owner) -> PodShape:
+    affinity = spec.affinity or _Affinity()
+    images = (each.image for each in (*(spec.init_containers or ()), *(spec.containers or ())))
+    return dataclasses.replace(
+        shape,
+        unknown=CLAIMS if shape.unknown == CLAIMS else "",
+        neighbours=read_neighbours(
+            affinity.pod_affinity,
+            affinity.pod_anti_affinity,
+            spec.topology_spread_constraints,
+            namespace=owner.namespace,
+            labels=dict(owner.labels),
+        ),
+        prefers=_prefers(affinity),
+        images=tuple(sorted(each for each in images if each)),
     )
 
 
