@@ -11,10 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from apis import kinds
 from apis.vectors import EMPTY
-from machinery.clock import Clock, stamp
-from machinery.events import About, EventRecorder
+from machinery.clock import Clock
+from machinery.events import EventRecorder
 from machinery.informer import Change, Informer, Key
 from machinery.port import Port
 from machinery.runner import WorkMetrics, run_workers
@@ -23,19 +22,17 @@ from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import Bound, SchedulingApplier
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding
-from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
+from member_agent.scheduling.lifecycle import GroupPhase
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.planner import BUILT_IN, default, plan
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs, gang_key
-from member_agent.scheduling.statuses import UNSCHEDULABLE, event_of, status_of
+from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupCondition, GroupCounts, GroupStatus, GroupView, NodeView, PodView, PriorityView, QueueView
+from member_agent.views import GroupCounts, GroupView, NodeView, PodView, PriorityView, QueueView
 
 ROUND = "round"
-PODS_TOLD = 16
-"""Pods of one gang that get an event for a reason: they all wait for the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +68,28 @@ class SchedulingController:
         self._clock = clock
         self._settings = settings
         self._runs = runs
-        self._events = events
         self._configuration = configuration
         self._registry = registry
         self._gangs = Gangs(inventory, scheduler=settings.scheduler_name)
         self._applier = SchedulingApplier(port)
         self._rounds: WorkQueue[str] = WorkQueue(clock)
         self._binds: WorkQueue[str] = WorkQueue(clock)
-        self._statuses: WorkQueue[Key] = WorkQueue(clock)
         self._releases: WorkQueue[Key] = WorkQueue(clock)
         self._gates: WorkQueue[str] = WorkQueue(clock)
         self._opening: dict[str, PodView] = {}
         self._bindings: dict[str, Binding] = {}
         self._patience = Patience(settings)
         self._pending: dict[Key, GroupView] = {}
-        self._admitted: set[Key] = set()
-        self._reasons: dict[Key, Reason] = {}
+        self._told = Teller(
+            stores.groups,
+            gangs=self._gangs,
+            patience=self._patience,
+            applier=self._applier,
+            events=events,
+            clock=clock,
+            settings=settings,
+            later=lambda seconds: self._rounds.add_after(ROUND, seconds),
+        )
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
         stores.groups.subscribe(self._group_changed)
@@ -108,7 +111,7 @@ class SchedulingController:
             group.create_task(
                 run_workers(self._binds, self._bind, workers=self._settings.binds_at_once, name="binding", metrics=metrics)
             )
-            group.create_task(run_workers(self._statuses, self._status, workers=8, name="podgroup-status", metrics=metrics))
+            group.create_task(self._told.run(metrics))
             group.create_task(run_workers(self._releases, self._release, workers=4, name="gang-release", metrics=metrics))
             group.create_task(run_workers(self._gates, self._open, workers=8, name="queue-gates", metrics=metrics))
 
@@ -139,15 +142,14 @@ class SchedulingController:
         if (key is not None and waits) or freed or (pod is None and key is not None):
             self._wake()
         if key is not None:
-            self._look(key)
+            self._told.look(key)
 
     def _group_changed(self, change: Change[GroupView]) -> None:
         self._gangs.group_changed(change)
         group = change.new
         if group is None:
             self._pending.pop(change.key, None)
-            self._admitted.discard(change.key)
-            self._reasons.pop(change.key, None)
+            self._told.forget(change.key)
             self._patience.forget_gang(change.key)
             return
         old = change.old
@@ -156,10 +158,10 @@ class SchedulingController:
         else:
             self._pending[change.key] = group
         if group.phase != GroupPhase.PENDING:
-            self._admitted.discard(change.key)
+            self._told.settled(change.key)
         if old is None or (old.phase, old.min_member, old.admitted) != (group.phase, group.min_member, group.admitted):
             self._wake()
-        self._look(change.key)
+        self._told.look(change.key)
 
     def _queue_changed(self, change: Change[QueueView]) -> None:
         """Amounts and counters are written after every round: they change no answer."""
@@ -185,14 +187,13 @@ class SchedulingController:
             self._bindings[binding.pod.uid] = binding
             self._binds.add(binding.pod.uid)
         for key in decided.admitted:
-            self._admitted.add(key)
-            self._statuses.add(key)
+            self._told.admitted(key)
         for pod in decided.opened:
             self._gangs.gated.opened(pod)
             self._opening[pod.uid] = pod
             self._gates.add(pod.uid)
         now = self._clock.boot()
-        self._explain({**self._short(), **decided.waiting, **self._patience.reasons(now=now)})
+        self._told.explain({**self._short(), **decided.waiting, **self._patience.reasons(now=now)})
         for key in self._patience.overdue(now=now):
             self._releases.add(key)
         return self._soonest(decided.wakes, now=now)
@@ -223,15 +224,6 @@ class SchedulingController:
         """Its Job is being deleted, its last binding was refused, or its gang gave its nodes back a moment ago."""
         return not self._runs(pod) or self._patience.held(pod, now=self._clock.boot())
 
-    def _explain(self, reasons: Mapping[Key, Reason]) -> None:
-        """Remember why gangs wait; a new word is written soon, new numbers for the same word at leisure."""
-        before, self._reasons = self._reasons, dict(reasons)
-        for key, reason in reasons.items():
-            known = before.get(key)
-            if known != reason:
-                same = known is not None and known.code == reason.code
-                self._statuses.add_after(key, self._settings.numbers_after if same else self._settings.reason_after)
-
     # --- binding -----------------------------------------------------------------------------------------------------
 
     async def _bind(self, uid: str) -> float | None:
@@ -247,7 +239,7 @@ class SchedulingController:
             self._refused(binding, message)
         else:
             self._patience.forget_pod(uid)
-            self._look((binding.pod.namespace, binding.pod.group))
+            self._told.look((binding.pod.namespace, binding.pod.group))
         return None
 
     def _refused(self, binding: Binding, message: str) -> None:
@@ -262,7 +254,7 @@ class SchedulingController:
             minimum=group.min_member if group is not None else 1,
             now=self._clock.boot(),
         )
-        self._look(key)
+        self._told.look(key)
         self._wake()  # the round says what is left of the pause: a timer of our own would be lost beside an earlier one
 
     async def _release(self, key: Key) -> float | None:
@@ -287,59 +279,6 @@ class SchedulingController:
             await self._applier.open_gate(pod)
             del self._opening[uid]
         return None
-
-    # --- status ------------------------------------------------------------------------------------------------------
-
-    def _look(self, key: Key) -> None:
-        """Plan a write if the group's status is not what it should be: phases soon, counters at leisure."""
-        group = self._stores.groups.get(*key)
-        if group is None or group.deleting:
-            return
-        tally = self._gangs.tally(key)
-        if self._patience.look(group, tally=tally, now=self._clock.boot()):
-            # An earlier round that is pending wins this timer, and says itself what is left of the time.
-            self._rounds.add_after(ROUND, self._settings.partial_after)
-        event = event_of(group, tally, admitted=key in self._admitted)
-        phase = GROUP.step(GroupPhase(group.phase), event, story=f"PodGroup {key[0]}/{key[1]}")
-        status = group.status
-        if phase.value != group.phase:
-            urgent = event is GroupEvent.ADMITTED
-            self._statuses.add_after(key, 0.0 if urgent else self._settings.phase_after)
-        elif (status.running, status.succeeded, status.failed) != (tally.running, tally.succeeded, tally.failed):
-            self._statuses.add_after(key, self._settings.counters_after)
-
-    async def _status(self, key: Key) -> float | None:
-        group = self._stores.groups.get(*key)
-        if group is None or group.deleting:
-            return None
-        wanted: GroupStatus = status_of(
-            group,
-            self._gangs.tally(key),
-            admitted=key in self._admitted,
-            reason=self._reasons.get(key),
-            now=stamp(self._clock.now()),
-        )
-        if wanted != group.status and await self._applier.write_status(group, wanted):
-            self._tell(group, wanted)
-        return None
-
-    def _tell(self, group: GroupView, status: GroupStatus) -> None:
-        """Events for whoever looks there: on the group for every new sentence, on its pods for every new kind of reason."""
-        before, now = (_unschedulable(each) for each in (group.status, status))
-        if now is None or (before is not None and before.message == now.message):
-            return
-        about = About(kinds.POD_GROUP, group.namespace, group.name, group.uid, group.version)
-        self._events.warn(about, reason="Unschedulable", message=now.message)
-        if before is not None and before.reason == now.reason:
-            return
-        pods = sorted(self._gangs.waiting((group.namespace, group.name)).values(), key=lambda pod: (len(pod.name), pod.name))
-        for pod in pods[:PODS_TOLD]:
-            about = About(kinds.POD, pod.namespace, pod.name, pod.uid, pod.version)
-            self._events.warn(about, reason="FailedScheduling", message=now.message)
-
-
-def _unschedulable(status: GroupStatus) -> GroupCondition | None:
-    return next((each for each in status.conditions if each.type == UNSCHEDULABLE and each.status == "True"), None)
 
 
 def _decides(queue: QueueView) -> QueueView:
