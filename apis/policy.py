@@ -94,6 +94,18 @@ OVERRIDE_RULES: Final = rules(
     ),
 )
 
+MAX_OVERRIDERS: Final = 64
+IMAGE_RULES: Final = rules(
+    Rule(
+        "self.operator == 'remove' || (has(self.value) && self.value != '')",
+        "add and replace need a value",
+        ".value",
+    ),
+)
+FIELD_RULES: Final = rules(
+    Rule("has(self.json) != has(self.yaml)", "exactly one of json and yaml must be given"),
+)
+
 
 class ResourceSelector(Model):
     """Which objects: by kind, then by name or labels."""
@@ -270,6 +282,8 @@ class ImagePredicate(Model):
 
 
 class ImageOverrider(Model):
+    model_config = ConfigDict(json_schema_extra=IMAGE_RULES)
+
     predicate: ImagePredicate | None = None
     component: Annotated[str, one_of("Registry", "Repository", "Tag")]
     operator: Annotated[str, one_of("add", "remove", "replace")]
@@ -297,6 +311,8 @@ class TextPatch(Model):
 
 
 class FieldOverrider(Model):
+    model_config = ConfigDict(json_schema_extra=FIELD_RULES)
+
     field_path: str
     json_patches: Annotated[list[TextPatch] | None, Field(alias="json")] = None
     yaml_patches: Annotated[list[TextPatch] | None, Field(alias="yaml")] = None
@@ -312,12 +328,12 @@ class Overriders(Model):
     """Changes, applied in this order: image, command, args, labels, annotations, field, plaintext."""
 
     plaintext: list[PlaintextOverrider] | None = None
-    image_overrider: list[ImageOverrider] | None = None
+    image_overrider: Annotated[list[ImageOverrider] | None, served(maxItems=MAX_OVERRIDERS)] = None
     command_overrider: list[CommandOverrider] | None = None
     args_overrider: list[CommandOverrider] | None = None
     labels_overrider: list[KeysOverrider] | None = None
     annotations_overrider: list[KeysOverrider] | None = None
-    field_overrider: list[FieldOverrider] | None = None
+    field_overrider: Annotated[list[FieldOverrider] | None, served(maxItems=MAX_OVERRIDERS)] = None
 
 
 class OverrideRule(Model):

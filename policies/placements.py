@@ -78,27 +78,35 @@ class PolicyView:
         return f"PropagationPolicy {self.namespace}/{self.name}" if self.namespace else f"ClusterPropagationPolicy {self.name}"
 
 
-class _Expression(_Wire, frozen=True):
+class ExpressionWire(_Wire, frozen=True):
+    """One requirement as it is written."""
+
     key: str = ""
     operator: str = ""
     values: list[str] | None = None
 
 
-class _LabelSelector(_Wire, frozen=True):
+class LabelSelectorWire(_Wire, frozen=True):
+    """A label selector as it is written."""
+
     match_labels: dict[str, str] | None = None
-    match_expressions: list[_Expression] | None = None
+    match_expressions: list[ExpressionWire] | None = None
 
 
-class _FieldSelector(_Wire, frozen=True):
-    match_expressions: list[_Expression] | None = None
+class FieldSelectorWire(_Wire, frozen=True):
+    """A field selector as it is written."""
+
+    match_expressions: list[ExpressionWire] | None = None
 
 
-class _Affinity(_Wire, frozen=True):
+class AffinityWire(_Wire, frozen=True):
+    """A cluster affinity, or a term of several, as it is written."""
+
     affinity_name: str = ""
     cluster_names: list[str] | None = None
     exclude: list[str] | None = None
-    label_selector: _LabelSelector | None = None
-    field_selector: _FieldSelector | None = None
+    label_selector: LabelSelectorWire | None = None
+    field_selector: FieldSelectorWire | None = None
 
 
 class _Toleration(_Wire, frozen=True):
@@ -109,17 +117,19 @@ class _Toleration(_Wire, frozen=True):
 
 
 class _Placement(_Wire, frozen=True):
-    cluster_affinity: _Affinity | None = None
-    cluster_affinities: list[_Affinity] | None = None
+    cluster_affinity: AffinityWire | None = None
+    cluster_affinities: list[AffinityWire] | None = None
     cluster_tolerations: list[_Toleration] | None = None
 
 
-class _Selector(_Wire, frozen=True):
+class SelectorWire(_Wire, frozen=True):
+    """A resource selector as it is written."""
+
     api_version: str = ""
     kind: str = ""
     namespace: str = ""
     name: str = ""
-    label_selector: _LabelSelector | None = None
+    label_selector: LabelSelectorWire | None = None
 
 
 class _Failover(_Wire, frozen=True):
@@ -127,7 +137,7 @@ class _Failover(_Wire, frozen=True):
 
 
 class _PolicySpec(_Wire, frozen=True):
-    resource_selectors: list[_Selector] | None = None
+    resource_selectors: list[SelectorWire] | None = None
     priority: int | None = None
     placement: msgspec.Raw = msgspec.Raw(b"{}")
     failover: _Failover | None = None
@@ -144,24 +154,33 @@ _policy = msgspec.json.Decoder(_Policy)
 _placement = msgspec.json.Decoder(_Placement)
 
 
-def _requirements(listed: list[_Expression] | None) -> tuple[Requirement, ...]:
+def _requirements(listed: list[ExpressionWire] | None) -> tuple[Requirement, ...]:
     return tuple(Requirement(each.key, each.operator, tuple(each.values or ())) for each in listed or [])
 
 
-def _labels(selector: _LabelSelector | None) -> LabelSelector | None:
+def labels_of(selector: LabelSelectorWire | None) -> LabelSelector | None:
+    """A label selector; None where none is given."""
     if selector is None:
         return None
     exact = tuple(Requirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items()))
     return LabelSelector(exact + _requirements(selector.match_expressions))
 
 
-def _affinity(read: _Affinity) -> Affinity:
+def affinity_of(read: AffinityWire) -> Affinity:
+    """Which clusters are meant."""
     return Affinity(
         names=tuple(read.cluster_names or ()),
         exclude=tuple(read.exclude or ()),
-        labels=_labels(read.label_selector),
+        labels=labels_of(read.label_selector),
         fields=_requirements(read.field_selector.match_expressions if read.field_selector else None),
         name=read.affinity_name,
+    )
+
+
+def selectors_of(read: list[SelectorWire] | None) -> tuple[Selector, ...]:
+    """The resource selectors of a policy."""
+    return tuple(
+        Selector(each.api_version, each.kind, each.namespace, each.name, labels_of(each.label_selector)) for each in read or []
     )
 
 
@@ -176,11 +195,8 @@ def project_policy(document: bytes) -> PolicyView:
         uid=read.metadata.uid,
         version=read.metadata.resource_version,
         priority=read.spec.priority or 0,
-        selectors=tuple(
-            Selector(each.api_version, each.kind, each.namespace, each.name, _labels(each.label_selector))
-            for each in read.spec.resource_selectors or []
-        ),
-        affinities=tuple(_affinity(each) for each in affinities),
+        selectors=selectors_of(read.spec.resource_selectors),
+        affinities=tuple(affinity_of(each) for each in affinities),
         tolerations=tuple(
             Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
             for each in placement.cluster_tolerations or []
