@@ -14,6 +14,7 @@ import numpy as np
 
 from apis.vectors import ResourceVector
 from machinery.informer import Change
+from member_agent.answers import Kept
 from member_agent.room import HOSTNAME, Amounts, Layout, NodeClass, Room
 from member_agent.views import NodeView, PodView
 from policies.shapes import PodShape
@@ -174,6 +175,8 @@ class Inventory:
         if any(name not in self._columns for name in held.shape.requests):
             self._room = None  # a resource nobody has named before: the table needs another column
             return
+        if room.kept is not None:
+            room.kept.touch(row)
         for name, amount in held.shape.requests.items():
             room.free[row, self._columns[name]] -= sign * amount
             if held.gang[1] and room.ending is not None:
@@ -192,7 +195,13 @@ class Inventory:
         self._add_columns(held.shape.requests for held in self._held.values())
         allocatable = self._table(names)
         layout = self._layout(names)
-        room = Room(layout=layout, free=allocatable.copy(), allocatable=allocatable, ending=np.zeros_like(allocatable))
+        room = Room(
+            layout=layout,
+            free=allocatable.copy(),
+            allocatable=allocatable,
+            ending=np.zeros_like(allocatable),
+            kept=Kept(len(names)),
+        )
         self._room = room
         for held in self._held.values():
             self._account_built(room, held)

@@ -7,85 +7,27 @@ Pure: no clock, no chance, no client; the same room and the same question give t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from apis.vectors import ResourceVector, quantity
-from policies.shapes import PodShape, Taint
-
-Amounts = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.intp]
-Scores = npt.NDArray[np.float64]
-
-HOSTNAME: Final = "kubernetes.io/hostname"
-"""The label that makes every node unlike all others; node classes leave it out."""
-
-UNBOUNDED: Final = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True, slots=True)
-class NodeClass:
-    """Nodes that are alike to every rule: labels (without the host name) and taints."""
-
-    labels: tuple[tuple[str, str], ...]
-    taints: tuple[Taint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What does not change while pods come and go: node names in row order, their classes, and who takes new pods."""
-
-    names: tuple[str, ...]
-    hosts: tuple[str, ...]
-    """Host name labels, in row order."""
-    columns: Mapping[str, int]
-    classes: tuple[NodeClass, ...]
-    class_of: npt.NDArray[np.int32]
-    usable: Mask
-    """Ready and not cordoned."""
-    masks: dict[PodShape, Mask] = field(default_factory=dict, compare=False)
-    """Answers of `admits`, kept as long as the layout."""
-
-    def admits(self, shape: PodShape) -> Mask:
-        """Which nodes may run the shape, requests apart."""
-        known = self.masks.get(shape)
-        if known is None:
-            known = self.masks[shape] = self._evaluate(shape)
-        return known
-
-    def _evaluate(self, shape: PodShape) -> Mask:
-        if not self.names or shape.unknown:
-            return np.zeros(len(self.names), dtype=np.bool_)
-        if _reads(shape, HOSTNAME):
-            by_node = [
-                shape.accepts(dict(self.classes[index].labels) | {HOSTNAME: name}, taints=self.classes[index].taints)
-                for name, index in zip(self.hosts, self.class_of.tolist(), strict=True)
-            ]
-            return np.array(by_node, dtype=np.bool_) & self.usable
-        by_class = [shape.accepts(dict(each.labels), taints=each.taints) for each in self.classes]
-        found: Mask = np.array(by_class, dtype=np.bool_)[self.class_of] & self.usable
-        return found
-
-
-def _reads(shape: PodShape, label: str) -> bool:
-    """Whether the shape's selectors look at this label."""
-    return any(key == label for key, _ in shape.node_selector) or any(
-        each.key == label for term in shape.node_affinity for each in term
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """So many pods of one shape on one node (its row)."""
-
-    row: int
-    shape: PodShape
-    count: int
+from member_agent.answers import Answer, Kept, Log
+from member_agent.aspects import plain
+from member_agent.layout import HOSTNAME as HOSTNAME
+from member_agent.layout import UNBOUNDED as UNBOUNDED
+from member_agent.layout import Amounts as Amounts
+from member_agent.layout import Columns as Columns
+from member_agent.layout import Layout as Layout
+from member_agent.layout import Mask as Mask
+from member_agent.layout import NodeClass as NodeClass
+from member_agent.layout import Rows as Rows
+from member_agent.layout import Rules as Rules
+from member_agent.layout import Scores as Scores
+from member_agent.layout import Spot as Spot
+from policies.shapes import PodShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,53 +38,6 @@ class Shortage:
     asked: int
     placed: int
     sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Some rows of a room as a rule may see them: `free` and `allocatable` belong to `rows`, one column per resource. A row may
-    stand there several times with different amounts: what it would look like with one more pod, with two more, …"""
-
-    layout: Layout
-    rows: Rows
-    free: Amounts
-    allocatable: Amounts
-
-    def column(self, resource: str) -> int | None:
-        """Where a resource stands; None when no node has it."""
-        return self.layout.columns.get(resource)
-
-
-class Rules(Protocol):
-    """What decides where pods may go and where they go best, requests apart."""
-
-    @property
-    def scores_nodes(self) -> bool:
-        """Whether `node_order` tells nodes apart; where it does not, the fullest node is the best."""
-        ...
-
-    def predicate(self, layout: Layout, shape: PodShape) -> Mask:
-        """Nodes that may run the shape."""
-        ...
-
-    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
-        """How many more pods of the shape each row takes."""
-        ...
-
-    def node_order(self, columns: Columns, shape: PodShape) -> Scores:
-        """How good each row is; larger is better."""
-        ...
-
-
-@dataclass(slots=True)
-class _Answer:
-    """What is known of one shape: nodes that may run it, pods that fit and cost by row (smaller is better, infinite where none
-    fits), and up to which change. Asking again costs only what changed since."""
-
-    admitted: Mask
-    fits: Amounts
-    cost: Scores
-    seen: int
 
 
 FIRST_LEVELS: Final = 4
@@ -161,13 +56,15 @@ class Room:
     rules: Rules | None = None
     ending: Amounts | None = None
     """By row, what pods of gangs hold: it comes back when they end, other pods' does not. Shared between copies."""
-    _answers: dict[PodShape, _Answer] = field(default_factory=dict, repr=False)
-    _changed: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
-    """By row, the number of the last change to it."""
-    _changes: int = field(default=0, repr=False)
-
-    def __post_init__(self) -> None:
-        self._changed = np.zeros(len(self.layout.names), dtype=np.int64)
+    told: Callable[[Spot, int], None] | None = None
+    """Hears of every spot that is taken (1) or given back (-1), before anything else is asked."""
+    kept: Kept | None = field(default=None, repr=False)
+    """Answers that outlive this room: of the cluster's room, shared between copies."""
+    _answers: dict[PodShape, Answer] = field(default_factory=dict, repr=False)
+    _log: Log = field(default_factory=Log, repr=False)
+    _made_at: int = field(default=0, repr=False)
+    """Changes of the cluster's room when this copy was made."""
+    _keeps: Callable[[PodShape], bool] | None = field(default=None, repr=False)
 
     def copy(self, *, rules: Rules | None = None) -> Room:
         """A room of its own to plan on."""
@@ -179,7 +76,16 @@ class Room:
             taken=taken,
             rules=rules,
             ending=self.ending,
+            kept=self.kept,
+            _made_at=self.kept.changes if self.kept is not None else 0,
         )
+
+    def keep(self, *, rules: object, local: Callable[[PodShape], bool]) -> None:
+        """Read and keep answers beyond this room for shapes that are `local`: what `self.rules` say of a row depends on that
+        row alone. Equal `rules` say the same."""
+        if self.kept is not None:
+            self.kept.under(rules)
+            self._keeps = local
 
     def capacity(self, shape: PodShape) -> Amounts:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it."""
@@ -211,7 +117,7 @@ class Room:
 
     def alone(self, shape: PodShape, rows: Rows) -> Amounts:
         """1 for rows without a pod of a shape that wants nodes of its own, else 0."""
-        return np.where(np.isin(rows, list(self.taken.get(shape, ()))), np.int64(0), np.int64(1))
+        return np.where(np.isin(rows, list(self.taken.get(plain(shape), ()))), np.int64(0), np.int64(1))
 
     def _cost(self, shape: PodShape, columns: Columns) -> Scores:
         if self.rules is not None and self.rules.scores_nodes:
@@ -229,21 +135,34 @@ class Room:
         fits = self._capacity(shape, columns, admitted)
         return fits, np.where(fits > 0, self._cost(shape, columns), np.inf)
 
-    def _answer(self, shape: PodShape) -> _Answer:
+    def _answer(self, shape: PodShape) -> Answer:
         """What is known of the shape, brought up to date."""
         known = self._answers.get(shape)
         if known is None:
-            admitted = self.admitted(shape)
-            nodes, rows = len(admitted), np.flatnonzero(admitted)
-            fits, cost = np.zeros(nodes, dtype=np.int64), np.full(nodes, np.inf)
-            fits[rows], cost[rows] = self._look(shape, rows, admitted)
-            known = self._answers[shape] = _Answer(admitted, fits, cost, self._changes)
-        elif known.seen < self._changes:
-            rows = np.flatnonzero(self._changed > known.seen)
+            known = self._answers[shape] = self._first(shape)
+        elif known.seen < self._log.count:
+            rows = self._log.since(known.seen)
             rows = rows[known.admitted[rows]]
             known.fits[rows], known.cost[rows] = self._look(shape, rows, known.admitted)
-            known.seen = self._changes
+            known.seen = self._log.count
         return known
+
+    def _first(self, shape: PodShape) -> Answer:
+        kept = self.kept
+        if kept is None or self._keeps is None or not self._keeps(shape):
+            return self._anew(shape)
+        answer = kept.read(shape, at=self._made_at, log=self._log, look=self._look)
+        if answer is None:
+            answer = self._anew(shape)
+            kept.learn(shape, answer, at=self._made_at, log=self._log)
+        return answer
+
+    def _anew(self, shape: PodShape) -> Answer:
+        admitted = self.admitted(shape)
+        nodes, rows = len(admitted), np.flatnonzero(admitted)
+        fits, cost = np.zeros(nodes, dtype=np.int64), np.full(nodes, np.inf)
+        fits[rows], cost[rows] = self._look(shape, rows, admitted)
+        return Answer(admitted, fits, cost, self._log.count)
 
     def place(self, needs: Sequence[tuple[PodShape, int]], *, within: Mask | None = None) -> tuple[Spot, ...] | Shortage:
         """Take room for all pods or for none, within some nodes if so asked; ties by name."""
@@ -260,6 +179,10 @@ class Room:
         """Take room for as many of the pods as fit."""
         placed = self._take(shape, count, whole=False, within=within)
         return () if isinstance(placed, Shortage) else tuple(placed)
+
+    def forget(self, shape: PodShape) -> None:
+        """Ask the rules about the shape anew: their answer depends on more than the rows that were changed."""
+        self._answers.pop(shape, None)
 
     def take(self, spot: Spot) -> None:
         """Take room at a place that somebody else chose; the node may be overdrawn by it."""
@@ -333,31 +256,33 @@ class Room:
     def _change(self, spots: Sequence[Spot], sign: int) -> None:
         if not spots:
             return
-        self._changes += 1
         for shape, listed in runs(spots):
             if len(listed) == 1:
                 self._change_one(listed[0], sign)
                 continue
             rows = [spot.row for spot in listed]
             counts = np.array([sign * spot.count for spot in listed], dtype=np.int64)
-            self._changed[rows] = self._changes
+            self._log.note_all(rows)
             for name, amount in shape.requests.items():
                 # A placement names a row once per shape: no two entries of a run are the same row.
                 self.free[rows, self.layout.columns[name]] -= amount * counts
             if shape.one_per_node:
                 self._sit(shape, listed, sign)
+        if self.told is not None:
+            for spot in spots:
+                self.told(spot, sign)
 
     def _change_one(self, spot: Spot, sign: int) -> None:
         """The same for one node, without arrays: a pod by itself is the most frequent case."""
         row, shape = spot.row, spot.shape
-        self._changed[row] = self._changes
+        self._log.note(row)
         for name, amount in shape.requests.items():
             self.free[row, self.layout.columns[name]] -= sign * amount * spot.count
         if shape.one_per_node:
             self._sit(shape, [spot], sign)
 
     def _sit(self, shape: PodShape, spots: Sequence[Spot], sign: int) -> None:
-        rows = self.taken.setdefault(shape, {})
+        rows = self.taken.setdefault(plain(shape), {})
         for spot in spots:
             rows[spot.row] = rows.get(spot.row, 0) + sign * spot.count
             if rows[spot.row] <= 0:

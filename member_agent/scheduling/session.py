@@ -54,6 +54,7 @@ class OpenSession:
         self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
         self.tiers: Tiers = registry.open(configuration, session=self)
         self.room.rules = self.tiers
+        self.room.keep(rules=(configuration, registry), local=self.tiers.local)
 
     def _books(self, snapshot: Snapshot) -> None:
         layout = self.room.layout

@@ -52,6 +52,9 @@ class Binpack(Plugin):
         self._weight = arguments.weight
         self._weights = {"cpu": arguments.cpu, "memory": arguments.memory, **arguments.resources}
 
+    def local(self, shape: PodShape) -> bool:
+        return True
+
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         scores: Scores = np.zeros(len(columns.rows))
         total = 0

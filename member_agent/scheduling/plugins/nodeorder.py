@@ -34,6 +34,9 @@ class NodeOrder(Plugin):
         self._weights = arguments
         self._taints: dict[PodShape, Scores] = {}
 
+    def local(self, shape: PodShape) -> bool:
+        return True
+
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         weights = self._weights
         used = [_used(columns, shape, name) for name in ("cpu", "memory")]

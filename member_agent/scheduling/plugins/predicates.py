@@ -48,6 +48,9 @@ class Predicates(Plugin):
         super().__init__(arguments, session=session, hooks=hooks)
         self._on = arguments
 
+    def local(self, shape: PodShape) -> bool:
+        return True
+
     def predicate(self, layout: Layout, shape: PodShape) -> Mask:
         if not self._on.node_affinity:
             shape = dataclasses.replace(shape, node_selector=(), node_affinity=())

@@ -193,6 +193,11 @@ class Plugin:
         """How good each row is, 0..100 times the plugin's weight; larger is better."""
         raise NotImplementedError
 
+    def local(self, shape: PodShape) -> bool:
+        """Whether `predicate`, `limits` and `node_order` say of a row what follows from that row alone: its node, its free
+        room, and pods of the same shape on it. Then the answers are kept from session to session until a row changes."""
+        return False
+
     def domains(self, gang: Waiting) -> Iterable[Mask]:
         """Parts of the cluster in which the gang must fit whole, best first."""
         raise NotImplementedError

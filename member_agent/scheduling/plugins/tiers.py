@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from policies.shapes import PodShape
 
 Answer = Callable[..., Any]
 
+ABOUT_NODES: Final = ("predicate", "limits", "node_order")
+
 
 class Tiers:
     """The plugins of one session, asked together."""
@@ -33,6 +35,9 @@ class Tiers:
         for question in GATES:
             tiers = [[found for plugin in tier if (found := answers(plugin, question))] for tier in plugins]
             self._by_tier[question] = [tier for tier in tiers if tier]
+        self._about_nodes = [
+            plugin for tier in plugins for plugin in tier if any(answers(plugin, each) for each in ABOUT_NODES)
+        ]
         self._all = {question: [each for tier in tiers for each in tier] for question, tiers in self._by_tier.items()}
 
     # --- order -------------------------------------------------------------------------------------------------------
@@ -135,6 +140,10 @@ class Tiers:
     def scores_nodes(self) -> bool:
         """Whether any plugin tells nodes apart."""
         return bool(self._all["node_order"])
+
+    def local(self, shape: PodShape) -> bool:
+        """Whether what is said of a row follows from that row alone, by all plugins that speak of nodes."""
+        return all(plugin.local(shape) for plugin in self._about_nodes)
 
     def domains(self, gang: Waiting) -> Iterable[Mask | None]:
         """Where to try the gang, one after the other; None is the whole cluster."""

@@ -1,0 +1,174 @@
+"""Nodes as rows and resources as columns: what stays while pods come and go, and what a rule may see of it.
+
+Amounts are milli units (apis/vectors). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from member_agent.topology import Topologies, Topology, joint, numbered
+from policies.selectors import NODE_NAME, tolerated
+from policies.shapes import PodShape, Taint
+
+Amounts = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+Scores = npt.NDArray[np.float64]
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+"""The label that makes every node unlike all others; node classes leave it out."""
+
+UNBOUNDED: Final = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """Nodes that are alike to every rule: labels (without the host name) and taints."""
+
+    labels: tuple[tuple[str, str], ...]
+    taints: tuple[Taint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What does not change while pods come and go: node names in row order, their classes, and who takes new pods."""
+
+    names: tuple[str, ...]
+    hosts: tuple[str, ...]
+    """Host name labels, in row order."""
+    columns: Mapping[str, int]
+    classes: tuple[NodeClass, ...]
+    class_of: npt.NDArray[np.int32]
+    usable: Mask
+    """Ready and not cordoned."""
+    masks: dict[PodShape, Mask] = field(default_factory=dict, compare=False)
+    """Answers of `admits`, kept as long as the layout."""
+    topologies: Topologies = field(default_factory=Topologies, compare=False)
+    """Domains by label, and what else was worked out about nodes."""
+
+    def admits(self, shape: PodShape) -> Mask:
+        """Which nodes may run the shape, requests apart."""
+        known = self.masks.get(shape)
+        if known is None:
+            known = self.masks[shape] = self._evaluate(shape)
+        return known
+
+    def _evaluate(self, shape: PodShape) -> Mask:
+        if shape.undecided:
+            return np.zeros(len(self.names), dtype=np.bool_)
+        by_name = any(_reads(shape, label) for label in (HOSTNAME, NODE_NAME))
+        return self.nodes(lambda labels, taints: shape.accepts(labels, taints=taints), by_name=by_name) & self.usable
+
+    def selected(self, shape: PodShape) -> Mask:
+        """Which nodes its selector and required affinity accept, ready or not."""
+        key = ("selected", shape.node_selector, shape.node_affinity)
+        known = self.topologies.masks.get(key)
+        if known is None:
+            by_name = any(_reads(shape, label) for label in (HOSTNAME, NODE_NAME))
+            known = self.topologies.masks[key] = self.nodes(lambda labels, _: shape.selects(labels), by_name=by_name)
+        return known
+
+    def tolerated(self, shape: PodShape) -> Mask:
+        """Which nodes have no taint that keeps it away; nodes that take no pods count as tainted."""
+        key = ("tolerated", shape.tolerations)
+        known = self.topologies.masks.get(key)
+        if known is None:
+            found = self.nodes(lambda _, taints: tolerated(taints, by=shape.tolerations) is None, by_name=False)
+            known = self.topologies.masks[key] = found & self.usable
+        return known
+
+    def nodes(self, test: Callable[[Mapping[str, str], tuple[Taint, ...]], bool], *, by_name: bool) -> Mask:
+        """Nodes whose labels and taints pass a test; asked node by node only where it looks at names."""
+        if not by_name:
+            by_class = np.array([test(dict(each.labels), each.taints) for each in self.classes], dtype=np.bool_)
+            return by_class[self.class_of] if len(self.names) else np.zeros(0, dtype=np.bool_)
+        known = [dict(each.labels) for each in self.classes]
+        found = [
+            test(known[index] | {HOSTNAME: host, NODE_NAME: name}, self.classes[index].taints)
+            for name, host, index in zip(self.names, self.hosts, self.class_of.tolist(), strict=True)
+        ]
+        return np.array(found, dtype=np.bool_)
+
+    def topology(self, label: str) -> Topology:
+        """The domains of a label."""
+        return self.topology_of((label,))
+
+    def topology_of(self, labels: tuple[str, ...]) -> Topology:
+        """The domains in which several labels agree."""
+        known = self.topologies.by_label.get(labels)
+        if known is None:
+            known = joint([self.topology(each) for each in labels]) if len(labels) > 1 else self._topology(labels[0])
+            self.topologies.by_label[labels] = known
+        return known
+
+    def _topology(self, label: str) -> Topology:
+        if label == HOSTNAME:
+            return numbered(list(self.hosts))
+        values = [dict(each.labels).get(label) for each in self.classes]
+        return numbered([values[index] for index in self.class_of.tolist()])
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows by name of node."""
+        known = self.topologies.rows
+        if not known:
+            known.update({name: row for row, name in enumerate(self.names)})
+        return known
+
+
+def _reads(shape: PodShape, label: str) -> bool:
+    """Whether the shape's selectors look at this label."""
+    return any(key == label for key, _ in shape.node_selector) or any(
+        each.key == label for term in shape.node_affinity for each in term
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """So many pods of one shape on one node (its row)."""
+
+    row: int
+    shape: PodShape
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Some rows of a room as a rule may see them: `free` and `allocatable` belong to `rows`, one column per resource. A row may
+    stand there several times with different amounts: what it would look like with one more pod, with two more, …"""
+
+    layout: Layout
+    rows: Rows
+    free: Amounts
+    allocatable: Amounts
+
+    def column(self, resource: str) -> int | None:
+        """Where a resource stands; None when no node has it."""
+        return self.layout.columns.get(resource)
+
+
+class Rules(Protocol):
+    """What decides where pods may go and where they go best, requests apart."""
+
+    @property
+    def scores_nodes(self) -> bool:
+        """Whether `node_order` tells nodes apart; where it does not, the fullest node is the best."""
+        ...
+
+    def predicate(self, layout: Layout, shape: PodShape) -> Mask:
+        """Nodes that may run the shape."""
+        ...
+
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
+        """How many more pods of the shape each row takes."""
+        ...
+
+    def node_order(self, columns: Columns, shape: PodShape) -> Scores:
+        """How good each row is; larger is better."""
+        ...
