@@ -2,68 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from apis import kinds
+from policies import selecting
 from policies.members import ClusterView
-from policies.placements import Affinity, PolicyView, Selector
+from policies.placements import Affinity, PolicyView
+from policies.selecting import Template
 from policies.views import JobView
 
 DEFAULT: Final = PolicyView(namespace="", name="the federation's default")
 """Shipped default: one cluster, any cluster, profile balanced."""
 
-EXACT, LABELS, KIND_ONLY = 3, 2, 1
-"""Implicit priority of a selector: exact name, label selector, kind alone."""
+Labels = Mapping[str, str]
+Makers = Mapping[tuple[str, str, str], Labels]
+"""Labels of JobFlows, JobTemplates and CronJobs by (kind, namespace, name). One that is not in it is selected by name and kind
+alone."""
 
 
-def matching_policy(job: JobView, *, policies: Iterable[PolicyView]) -> PolicyView:
+def matching_policy(job: JobView, *, policies: Iterable[PolicyView], makers: Makers | None = None) -> PolicyView:
     """The governing policy.
 
     A policy that selects the Job itself comes first; else one that selects the JobFlow, JobTemplate or CronJob it was made
-    from; else DEFAULT. Among those, a PropagationPolicy of the namespace beats every ClusterPropagationPolicy; then the higher
-    priority, the more exact selector, the smaller name.
+    from; else a default of its namespace, a default of the federation, and DEFAULT. Among those, a PropagationPolicy of the
+    namespace beats every ClusterPropagationPolicy; then the higher priority, the more exact selector, the smaller name.
     """
-    known = [each for each in policies if not each.deleting and each.namespace in ("", job.namespace)]
-    for rank in (_selects_job, _selects_maker):
-        ranked = [(_order(each, found), each) for each in known if (found := _best(each, job=job, rank=rank))]
-        if ranked:
-            return min(ranked, key=lambda pair: pair[0])[1]
-    return DEFAULT
+    ranked = ranking(job, policies=policies, makers=makers)
+    return ranked[0] if ranked else DEFAULT
 
 
-def _order(policy: PolicyView, implicit: int) -> tuple[int, int, int, str]:
-    return (0 if policy.namespace else 1, -policy.priority, -implicit, policy.name)
+def ranking(job: JobView, *, policies: Iterable[PolicyView], makers: Makers | None = None) -> list[PolicyView]:
+    """Every policy that could govern a Job, the best first."""
+    templates = (template(job), *makers_of(job, makers=makers or {}))
+    found = []
+    for policy in policies:
+        order = order_of(policy, templates=templates)
+        if order is not None:
+            found.append((order, policy))
+    return [policy for _, policy in sorted(found, key=lambda each: each[0])]
 
 
-def _best(policy: PolicyView, *, job: JobView, rank: Callable[[Selector, JobView], int]) -> int:
-    found = (rank(each, job) for each in policy.selectors if each.namespace in ("", job.namespace))
-    return max(found, default=0)
+Order = tuple[int, int, int, int, int, str]
 
 
-def _selects_job(selector: Selector, job: JobView) -> int:
-    if (selector.api_version, selector.kind) != (kinds.JOB.api_version, kinds.JOB.kind):
-        return 0
-    if selector.name:
-        return EXACT if selector.name == job.name else 0
-    if selector.labels is not None:
-        return LABELS if selector.labels.matches(job.labels) else 0
-    return KIND_ONLY
+def order_of(policy: PolicyView, *, templates: Sequence[Template]) -> Order | None:
+    """Where a policy stands for an object (the first) that was made from others (the rest); smaller is better, None: it has
+    nothing to say about it. Defaults come after all others."""
+    if policy.deleting or policy.namespace not in ("", templates[0].namespace):
+        return None
+    for made, template in enumerate(templates):
+        exact = selecting.best(policy.selectors, template)
+        if exact:
+            scope = 0 if policy.namespace else 1
+            # What an object was made from is one step away, whichever of them a policy selects.
+            return (int(policy.default), min(made, 1), scope, -policy.priority, -exact, policy.name)
+    return None
 
 
-def _selects_maker(selector: Selector, job: JobView) -> int:
-    """By name or kind: labels of the maker are not known here, so a label selector on a JobFlow selects nothing."""
-    makers = {
-        (kinds.JOB_FLOW.api_version, kinds.JOB_FLOW.kind): job.created_by_flow,
-        (kinds.JOB_TEMPLATE.api_version, kinds.JOB_TEMPLATE.kind): job.created_by_template,
-        (kinds.CRON_JOB.api_version, kinds.CRON_JOB.kind): job.created_by_cron,
-    }
-    made_by = makers.get((selector.api_version, selector.kind), "")
-    if not made_by:
-        return 0
-    if selector.name:
-        return EXACT if made_by == f"{job.namespace}.{selector.name}" else 0
-    return KIND_ONLY if selector.labels is None else 0
+def template(job: JobView) -> Template:
+    """A Job as selectors see it."""
+    return Template(kinds.JOB.api_version, kinds.JOB.kind, job.name, job.namespace, job.labels)
+
+
+def makers_of(job: JobView, *, makers: Makers) -> tuple[Template, ...]:
+    """What a Job was made from, as selectors see it."""
+    named = (
+        (kinds.JOB_FLOW, job.created_by_flow),
+        (kinds.JOB_TEMPLATE, job.created_by_template),
+        (kinds.CRON_JOB, job.created_by_cron),
+    )
+    found = []
+    for kind, made_by in named:
+        if made_by:
+            name = made_by.removeprefix(f"{job.namespace}.")
+            labels = makers.get((kind.kind, job.namespace, name))
+            found.append(Template(kind.api_version, kind.kind, name, job.namespace, labels))
+    return tuple(found)
 
 
 def affinity_refusal(affinity: Affinity, cluster: ClusterView) -> str:

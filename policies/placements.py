@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from policies.division import Strategy
 from policies.shapes import Requirement, Toleration
 from policies.views import Meta, own_settings
 
@@ -35,6 +36,37 @@ class Affinity:
     labels: LabelSelector | None = None
     fields: tuple[Requirement, ...] = ()
     name: str = ""
+    overflow: tuple[Affinity, ...] = ()
+    """Clusters that are used, in this order, once those meant above are full."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is given: every cluster is meant."""
+        return not (self.names or self.exclude or self.labels or self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRule:
+    """How replicas are divided; `strategy` None: the policy says nothing, so that a Job runs whole in one cluster.
+
+    `weights` are static: a cluster has the largest of those that mean it, and 0 where none does.
+    """
+
+    strategy: Strategy | None = None
+    weights: tuple[tuple[Affinity, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRule:
+    """Over how many groups a placement goes. `by` is cluster, region, zone or provider, or a label's key where `label` is set.
+
+    `least` is at least 1; `most` 0 means without bound.
+    """
+
+    by: str
+    least: int = 1
+    most: int = 0
+    label: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +101,32 @@ class PolicyView:
     places_again: bool = False
     """`spec.failover.application` is set: a Job that was deleted in its member is granted again (protocol.md 2, A6)."""
     deleting: bool = False
+    generation: int = 0
+    preempts: bool = False
+    """`preemption: Always`: it takes objects from policies that claimed them before."""
+    lazy: bool = False
+    """A change of the policy acts with the next change of the object."""
+    overwrites: bool = False
+    """`conflictResolution: Overwrite`: an object that a member has already is adopted."""
+    suspended: bool = False
+    suspended_on: frozenset[str] = frozenset()
+    preserves: bool | None = None
+    """Objects stay in members when they are deleted at the hub."""
+    carries: bool = False
+    """`propagateDeps`: what objects refer to goes with them."""
+    waits_for: tuple[str, ...] = ()
+    """Override policies that must exist before it acts."""
+    priority_class: str = ""
+    replicas: ReplicaRule = ReplicaRule()
+    spread: tuple[SpreadRule, ...] = ()
+    together_by: str = ""
+    apart_by: str = ""
+    """Label keys: objects of one value go to the same cluster, or to different ones."""
+
+    @property
+    def default(self) -> bool:
+        """It governs what no other policy selects (annotation `volcano-federation.io/default: "true"`)."""
+        return self.settings.get("default") == "true"
 
     @property
     def title(self) -> str:
@@ -107,6 +165,7 @@ class AffinityWire(_Wire, frozen=True):
     exclude: list[str] | None = None
     label_selector: LabelSelectorWire | None = None
     field_selector: FieldSelectorWire | None = None
+    overflow_affinities: list[AffinityWire] | None = None
 
 
 class _Toleration(_Wire, frozen=True):
@@ -116,10 +175,45 @@ class _Toleration(_Wire, frozen=True):
     effect: str | None = None
 
 
+class _Weight(_Wire, frozen=True):
+    target_cluster: AffinityWire = AffinityWire()
+    weight: int = 0
+
+
+class _Weights(_Wire, frozen=True):
+    static_weight_list: list[_Weight] | None = None
+    dynamic_weight: str | None = None
+
+
+class _Replicas(_Wire, frozen=True):
+    replica_scheduling_type: str | None = None
+    replica_division_preference: str | None = None
+    weight_preference: _Weights | None = None
+
+
+class _Spread(_Wire, frozen=True):
+    spread_by_field: str | None = None
+    spread_by_label: str | None = None
+    min_groups: int | None = None
+    max_groups: int | None = None
+
+
+class _GroupBy(_Wire, frozen=True):
+    group_by_label_key: str = ""
+
+
+class _Groups(_Wire, frozen=True):
+    affinity: _GroupBy | None = None
+    anti_affinity: _GroupBy | None = None
+
+
 class _Placement(_Wire, frozen=True):
     cluster_affinity: AffinityWire | None = None
     cluster_affinities: list[AffinityWire] | None = None
     cluster_tolerations: list[_Toleration] | None = None
+    spread_constraints: list[_Spread] | None = None
+    replica_scheduling: _Replicas | None = None
+    workload_affinity: _Groups | None = None
 
 
 class SelectorWire(_Wire, frozen=True):
@@ -136,11 +230,32 @@ class _Failover(_Wire, frozen=True):
     application: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _OnClusters(_Wire, frozen=True):
+    cluster_names: list[str] | None = None
+
+
+class _Suspension(_Wire, frozen=True):
+    dispatching: bool | None = None
+    dispatching_on_clusters: _OnClusters | None = None
+
+
+class _SchedulePriority(_Wire, frozen=True):
+    priority_class_name: str = ""
+
+
 class _PolicySpec(_Wire, frozen=True):
     resource_selectors: list[SelectorWire] | None = None
     priority: int | None = None
     placement: msgspec.Raw = msgspec.Raw(b"{}")
     failover: _Failover | None = None
+    preemption: str | None = None
+    activation_preference: str | None = None
+    conflict_resolution: str | None = None
+    suspension: _Suspension | None = None
+    preserve_resources_on_deletion: bool | None = None
+    propagate_deps: bool | None = None
+    dependent_overrides: list[str] | None = None
+    schedule_priority: _SchedulePriority | None = None
 
 
 class _Policy(_Wire, frozen=True):
@@ -151,7 +266,7 @@ class _Policy(_Wire, frozen=True):
 _policy = msgspec.json.Decoder(_Policy)
 
 
-_placement = msgspec.json.Decoder(_Placement)
+_placement = msgspec.json.Decoder(_Placement | None)
 
 
 def _requirements(listed: list[ExpressionWire] | None) -> tuple[Requirement, ...]:
@@ -174,6 +289,7 @@ def affinity_of(read: AffinityWire) -> Affinity:
         labels=labels_of(read.label_selector),
         fields=_requirements(read.field_selector.match_expressions if read.field_selector else None),
         name=read.affinity_name,
+        overflow=tuple(affinity_of(each) for each in read.overflow_affinities or ()),
     )
 
 
@@ -184,25 +300,64 @@ def selectors_of(read: list[SelectorWire] | None) -> tuple[Selector, ...]:
     )
 
 
+def _replicas(read: _Replicas | None) -> ReplicaRule:
+    """Where the struct is there, Divided is its default, and Weighted that of Divided (reference/karmada.md 1.2)."""
+    if read is None:
+        return ReplicaRule()
+    if read.replica_scheduling_type == "Duplicated":
+        return ReplicaRule(Strategy.DUPLICATED)
+    if read.replica_division_preference == "Aggregated":
+        return ReplicaRule(Strategy.AGGREGATED)
+    preference = read.weight_preference or _Weights()
+    if preference.dynamic_weight:
+        return ReplicaRule(Strategy.DYNAMIC)
+    weights = tuple((affinity_of(each.target_cluster), each.weight) for each in preference.static_weight_list or [])
+    return ReplicaRule(Strategy.STATIC, weights)
+
+
+def _spread(read: _Spread) -> SpreadRule:
+    bounds = (max(read.min_groups or 1, 1), max(read.max_groups or 0, 0))
+    if read.spread_by_label:
+        return SpreadRule(read.spread_by_label, *bounds, label=True)
+    return SpreadRule(read.spread_by_field or "cluster", *bounds)
+
+
 def project_policy(document: bytes) -> PolicyView:
     """A PropagationPolicy or ClusterPropagationPolicy."""
     read = _policy.decode(document)
-    placement = _placement.decode(read.spec.placement)
+    meta, spec = read.metadata, read.spec
+    placement = _placement.decode(spec.placement) or _Placement()
     affinities = placement.cluster_affinities or ([placement.cluster_affinity] if placement.cluster_affinity else [])
+    suspension = spec.suspension or _Suspension()
+    groups = placement.workload_affinity or _Groups()
     return PolicyView(
-        namespace=read.metadata.namespace,
-        name=read.metadata.name,
-        uid=read.metadata.uid,
-        version=read.metadata.resource_version,
-        priority=read.spec.priority or 0,
-        selectors=selectors_of(read.spec.resource_selectors),
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        priority=spec.priority or 0,
+        selectors=selectors_of(spec.resource_selectors),
         affinities=tuple(affinity_of(each) for each in affinities),
         tolerations=tuple(
             Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
             for each in placement.cluster_tolerations or []
         ),
-        settings=own_settings(read.metadata.annotations),
-        placement=bytes(read.spec.placement),
-        places_again=read.spec.failover is not None and bytes(read.spec.failover.application) != b"null",
-        deleting=read.metadata.deletion_timestamp is not None,
+        settings=own_settings(meta.annotations),
+        placement=bytes(spec.placement),
+        places_again=spec.failover is not None and bytes(spec.failover.application) != b"null",
+        deleting=meta.deletion_timestamp is not None,
+        generation=meta.generation,
+        preempts=spec.preemption == "Always",
+        lazy=spec.activation_preference == "Lazy",
+        overwrites=spec.conflict_resolution == "Overwrite",
+        suspended=bool(suspension.dispatching),
+        suspended_on=frozenset((suspension.dispatching_on_clusters or _OnClusters()).cluster_names or ()),
+        preserves=spec.preserve_resources_on_deletion,
+        carries=bool(spec.propagate_deps),
+        waits_for=tuple(spec.dependent_overrides or ()),
+        priority_class=spec.schedule_priority.priority_class_name if spec.schedule_priority else "",
+        replicas=_replicas(placement.replica_scheduling),
+        spread=tuple(_spread(each) for each in placement.spread_constraints or []),
+        together_by=groups.affinity.group_by_label_key if groups.affinity else "",
+        apart_by=groups.anti_affinity.group_by_label_key if groups.anti_affinity else "",
     )
