@@ -8,7 +8,7 @@ whole milli units (apis/vectors.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 import msgspec
 from pydantic import Field
@@ -48,7 +48,8 @@ class NodeTable(_Wire, frozen=True):
 
 
 class QueueUse(_Wire, frozen=True):
-    """One queue of the member's tree; `admitted` is accepted and not bound yet, `real_capability` the most it may reach."""
+    """One queue of the member's tree; `admitted` is accepted and not bound yet, `real_capability` the most it may reach. Use
+    includes that of the queues under it."""
 
     name: str
     parent: str = ""
@@ -57,7 +58,8 @@ class QueueUse(_Wire, frozen=True):
     admitted: dict[str, int] = {}
     guarantee: dict[str, int] = {}
     real_capability: dict[str, int] | None = None
-    """None: bounded by nothing but the nodes."""
+    """Its capability within what its parent may have less the guarantees of its siblings. A resource that only the nodes bound
+    is not named; 0: none of it is to be had. None: bounded by nothing but the nodes."""
 
 
 class Backlog(_Wire, frozen=True):
@@ -67,6 +69,44 @@ class Backlog(_Wire, frozen=True):
     priority: int = 0
     demand: dict[str, int] = {}
     pods: int = 0
+
+
+class Reclaimable(_Wire, frozen=True):
+    """Room, on all nodes together, that evicting the local pods of less than this priority would free. Those of the next band
+    are counted in it too."""
+
+    below: int
+    room: dict[str, int] = {}
+    pods: int = 0
+
+
+class Growable(_Wire, frozen=True):
+    """Nodes that an autoscaled group may still add, what one of them is, and how many seconds that takes."""
+
+    group: str
+    nodes: int
+    delay: int
+    labels: dict[str, str] = {}
+    taints: tuple[NodeTaint, ...] = ()
+    allocatable: dict[str, int] = {}
+
+
+class ShapeAnswer(_Wire, frozen=True):
+    """What the member's scheduler says of a shape in `spec.shapes`, by a dry run on what it has now."""
+
+    hash: str
+    fits: int = 0
+    """Gangs of this shape that would get their minimum now, one after the other; counted up to `MOST_FITS`."""
+    after_eviction: bool = False
+    """One would, if local pods of less priority were evicted."""
+    wait: int | None = None
+    """Seconds until one is expected to: enforced ends of what runs, or nodes that may be added. None: nobody can tell."""
+    reason: str = ""
+    """Why none fits now, with numbers."""
+
+
+MOST_FITS: Final = 8
+"""More gangs of one shape than this are not placed in a member between two of its reports."""
 
 
 class Orphan(_Wire, frozen=True):
@@ -97,6 +137,10 @@ class CapacityStatus(_Wire, frozen=True):
     domains: tuple[str, ...] = ()
     queues: tuple[QueueUse, ...] = ()
     backlog: tuple[Backlog, ...] = ()
+    reclaimable: tuple[Reclaimable, ...] = ()
+    growable: tuple[Growable, ...] = ()
+    shapes: tuple[ShapeAnswer, ...] | None = None
+    """None: nobody here answers about shapes (a Volcano schedules)."""
     orphans: tuple[Orphan, ...] = ()
     conditions: tuple[CapacityCondition, ...] = ()
     observed_at: str = ""

@@ -122,6 +122,12 @@ class Ledger:
         self._fill_claims(shadow)
         return shadow
 
+    def spots(self) -> list[Spot]:
+        """What promises and claims stand on, rows of the inventory's present room."""
+        self.shadow()
+        promised = [spot for promise in self._promises.values() for spot in promise.spots]
+        return promised + [spot for _, spots in sorted(self._claims.items()) for spot in spots]
+
     # --- what informers say ------------------------------------------------------------------------------------------
 
     def job_changed(self, change: Change[JobView]) -> None:

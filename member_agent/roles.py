@@ -20,6 +20,7 @@ from machinery.informer import Change, Informer, Informers
 from machinery.metrics import Metrics
 from machinery.port import Port
 from member_agent import views
+from member_agent.asking import Foresight
 from member_agent.inventory import Inventory
 from member_agent.jobs.controller import JobController
 from member_agent.jobs.controller import Stores as JobStores
@@ -29,8 +30,9 @@ from member_agent.podgroups.controller import PodGroupController
 from member_agent.podgroups.controller import Stores as PodGroupStores
 from member_agent.queues.controller import QueueController
 from member_agent.queues.controller import Stores as QueueStores
-from member_agent.reporting.controller import ReportingController, project_capacity
-from member_agent.reporting.controller import Stores as ReportStores
+from member_agent.reporting.controller import ReportingController
+from member_agent.reporting.stores import Stores as ReportStores
+from member_agent.reporting.stores import project_capacity
 from member_agent.scheduling.controller import SchedulingController
 from member_agent.scheduling.controller import Stores as SchedulingStores
 from member_agent.scheduling.planner import installed as installed_schedulers
@@ -114,9 +116,9 @@ def build(ground: Ground) -> Sequence[Role]:
     stores.groups.subscribe(ledger.group_changed)
     stores.pods.subscribe(ledger.pod_changed)
     works = _works(ground, stores, ledger)
-    reporting = _reporting(ground, stores, ledger, works)
+    reporting = _reporting(ground, stores, ledger, works, foresight=placing[0].foresight if placing is not None else None)
     if runs_jobs(ground.ruling):
-        return [*placing, works, reporting, *_jobs(ground, stores)]
+        return [*(placing or ()), works, reporting, *_jobs(ground, stores)]
     if ground.ruling.stands_off:
         return [reporting]
     upstream = UpstreamController(
@@ -134,12 +136,12 @@ def _home(ground: Ground) -> str:
     return keys.execution_namespace(ground.settings.cluster)
 
 
-def _placing(ground: Ground, stores: Stores) -> Sequence[Role]:
+def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, ProfileKeeper] | None:
     """The scheduler, where pods are ours to place; otherwise only the picture of the resources is kept."""
     if not runs_jobs(ground.ruling):
         stores.nodes.subscribe(ground.inventory.node_changed)
         stores.pods.subscribe(ground.inventory.pod_changed)
-        return []
+        return None
     settings, registry = ground.settings.scheduling, installed_schedulers()
     profile = ProfileKeeper(
         known=registry.known,
@@ -166,7 +168,7 @@ def _placing(ground: Ground, stores: Stores) -> Sequence[Role]:
         registry=registry,
     )
     ground.running.listen(scheduling.wake)
-    return [scheduling, profile]
+    return scheduling, profile
 
 
 def _works(ground: Ground, stores: Stores, ledger: Ledger) -> WorkController:
@@ -186,7 +188,9 @@ def _works(ground: Ground, stores: Stores, ledger: Ledger) -> WorkController:
     )
 
 
-def _reporting(ground: Ground, stores: Stores, ledger: Ledger, works: WorkController) -> ReportingController:
+def _reporting(
+    ground: Ground, stores: Stores, ledger: Ledger, works: WorkController, *, foresight: Foresight | None
+) -> ReportingController:
     return ReportingController(
         hub=ground.hub,
         local=ground.local,
@@ -207,6 +211,7 @@ def _reporting(ground: Ground, stores: Stores, ledger: Ledger, works: WorkContro
         cluster_uid=ground.cluster_uid,
         settings=ground.settings,
         ruling=ground.ruling,
+        foresight=foresight,
     )
 
 

@@ -157,11 +157,31 @@ class UpstreamSettings(_Settings):
     )
 
 
+class NodeGroup(_Settings):
+    """A group of nodes that an autoscaler adds to, as the hub is to know it (`status.growable`)."""
+
+    name: str = Field(min_length=1, description="as people know it")
+    labels: dict[str, str] = Field(min_length=1, description="labels of its nodes, by which those that are there are counted")
+    taints: tuple[str, ...] = Field(default=(), description="taints of its nodes, `key:effect`")
+    allocatable: dict[str, str] = Field(min_length=1, description="what one node can allocate, as a Kubernetes resource list")
+    most: int = Field(ge=0, description="nodes it may have in all")
+    delay: int = Field(ge=0, description="seconds from wanting a node to its being ready")
+
+
 class ReportSettings(_Settings):
     """ClusterCapacity and Cluster status."""
 
     every: float = Field(default=5.0, gt=0, description="at most one capacity status per so many seconds (protocol.md 4)")
-    sooner: float = Field(default=1.0, gt=0, description="when nodes are lost")
+    sooner: float = Field(default=1.0, gt=0, description="when nodes are lost, or a shape that the hub asks about fits")
+    look: float = Field(default=0.5, gt=0, description="between looks at what might be told, whatever happens meanwhile")
+    small_after: float = Field(
+        default=60.0, gt=0, description="what changed by less than `share` is told after so long: nobody waits for ever for it"
+    )
+    domains: tuple[str, ...] = Field(
+        default=("topology.kubernetes.io/zone",),
+        description="labels that name the leaf domain of a node, the first that it has counts",
+    )
+    growable: tuple[NodeGroup, ...] = Field(default=(), description="what autoscaled groups may add; nothing is looked up")
     share: float = Field(default=0.125, gt=0, lt=1, description="a change of a row group by this share is material (a share)")
     status_every: float = Field(default=10.0, gt=0, description="at most one Cluster status per so many seconds")
     retry: float = Field(default=2.0, gt=0, description="between attempts to reach the hub")

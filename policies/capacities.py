@@ -63,7 +63,7 @@ def project_capacity(document: bytes) -> CapacityView:
         name=meta.name,
         uid=meta.uid,
         version=meta.resource_version,
-        rows=_rows(status.nodes),
+        rows=rows_of(status.nodes),
         cluster=keys.cluster_of(meta.namespace) or "",
         works_through=int(status.works_through) if status.works_through.isdigit() else 0,
         generation=status.generation,
@@ -72,7 +72,8 @@ def project_capacity(document: bytes) -> CapacityView:
     )
 
 
-def _rows(table: wire.NodeTable) -> Rows:
+def rows_of(table: wire.NodeTable) -> Rows:
+    """Published rows as rules see them."""
     width = len(table.resources)
     cells = np.array(table.rows, dtype=np.int64).reshape(len(table.rows), width + 3)
     return Rows(

@@ -1,9 +1,9 @@
-"""What is published of this member's room (protocol.md 4), and whether it differs enough from what was published. Pure."""
+"""What is published of this member (protocol.md 4), and whether it differs enough from what was published. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -13,35 +13,29 @@ from apis.capacity import (
     Backlog,
     CapacityCondition,
     CapacityStatus,
-    NodeClass,
-    NodeTable,
-    NodeTaint,
+    Growable,
     Orphan,
-    QueueUse,
+    Reclaimable,
+    ShapeAnswer,
+    write_status,
 )
-from apis.vectors import EMPTY, ResourceVector, total
-from member_agent.room import Amounts, Room
-from member_agent.views import OUT_OF_SERVICE, NodeView, QueueView
+from apis.vectors import ResourceVector, total
+from member_agent.reporting import nodes, queues
+from member_agent.reporting.nodes import STEPS, Sorts, Table, changed
+from member_agent.room import Amounts, Room, sums
+from member_agent.views import QueueView
 
-MAX_ROWS: Final = 2500
-MAX_BYTES: Final = 64 << 10
-"""What the rows may take before they are made coarser (protocol.md 4)."""
 HARD_BYTES: Final = 256 << 10
-"""What they may take at their coarsest: beyond it rows with the fewest nodes are left out, and the condition says so."""
-STEPS: Final = 64
-"""Free amounts are rounded down to this share of what the node can allocate; coarser until the rows are few enough."""
-CUT: Final = STEPS + 1
-"""Stands for rows that are left out."""
-DIVISIBLE: Final = ("cpu", "memory", "ephemeral-storage")
-"""Resources whose free amounts are rounded; others are counted things and exact."""
-LABELS: Final = (
-    "kubernetes.io/arch",
-    "kubernetes.io/os",
-    "node.kubernetes.io/instance-type",
-    "topology.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
+"""What the whole status may take: beyond it rows with the fewest nodes are left out, and the condition says so."""
+SHARES: Final = (
+    ("queues", 64 << 10),
+    ("backlog", 32 << 10),
+    ("orphans", 16 << 10),
+    ("growable", 16 << 10),
+    ("shapes", 48 << 10),
 )
-"""Labels by which classes are told apart as long as the hub names none."""
+"""What each list beside the nodes may take of it: at least 80 KiB are left for the nodes."""
+TRUNCATED: Final = "ProfileTruncated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +52,7 @@ class Look:
     """Everything a capacity status is made from, as of one instant."""
 
     room: Room
-    nodes: Mapping[str, NodeView]
+    sorts: Sorts
     queues: tuple[QueueView, ...]
     admitted: Mapping[str, ResourceVector]
     """By queue: accepted and not bound."""
@@ -66,115 +60,67 @@ class Look:
     """What is ahead of whoever comes next."""
     orphans: tuple[Orphan, ...]
     through: str
-    label_keys: tuple[str, ...] = LABELS
+    held: Mapping[str, Mapping[str, int]] | None = None
+    """By queue, what its own pods hold; None: what its status says."""
+    kept: Collection[str] = ()
+    """Nodes on which whatever is free waits for a gang that is here."""
+    reclaimable: tuple[Reclaimable, ...] = ()
+    growable: tuple[Growable, ...] = ()
+    conditions: tuple[CapacityCondition, ...] = field(default=())
+    """Those that were published last: a condition keeps the time since when it holds."""
 
 
-def status(look: Look, *, generation: int, now: str) -> CapacityStatus:
-    """The status to publish."""
-    table, truncated = node_table(look)
-    return CapacityStatus(
-        works_through=look.through,
-        generation=generation,
-        nodes=table,
-        queues=tuple(_queue_use(queue, look.admitted) for queue in sorted(look.queues, key=lambda queue: queue.name)),
-        backlog=_backlog(look.waiting),
-        orphans=look.orphans,
-        conditions=tuple(_conditions(look, truncated=truncated, now=now)),
-        observed_at=now,
+def status(look: Look, *, answers: Sequence[ShapeAnswer] | None = None, generation: int, now: str) -> CapacityStatus:
+    """The status to publish. `answers`: about the shapes that the hub asks about; None: nobody here answers."""
+    rest, cut = _trimmed(
+        CapacityStatus(
+            works_through=look.through,
+            generation=generation,
+            queues=queues.tree(look.queues, held=look.held, admitted=look.admitted, available=available(look.room)),
+            backlog=_backlog(look.waiting),
+            reclaimable=look.reclaimable,
+            growable=look.growable,
+            shapes=None if answers is None else tuple(answers),
+            orphans=look.orphans,
+            observed_at=now,
+        )
     )
+    told = 4096  # conditions, and the names of the fields of the table
+    table = nodes.publish(look.sorts, _free(look), limit=HARD_BYTES - len(write_status(rest)) - told)
+    conditions = tuple(_dated(look.conditions, _conditions(look, table, cut), now=now))
+    return msgspec.structs.replace(rest, nodes=table.nodes, domains=table.domains, conditions=conditions)
 
 
-# --- nodes -----------------------------------------------------------------------------------------------------------
+def available(room: Room) -> ResourceVector:
+    """What nodes that take pods can allocate, and what pods hold on the others: nobody may have more of that."""
+    off = ~room.layout.usable
+    size, left = sums(room.allocatable), sums(room.free[off])
+    return ResourceVector({name: size[at] - left[at] for name, at in room.layout.columns.items() if at < len(size)})
 
 
-def node_table(look: Look) -> tuple[NodeTable, int]:
-    """Rows of equal nodes, and how coarse they had to be made (steps of 1/64; CUT where rows are left out)."""
-    rows = [row for row in np.flatnonzero(look.room.layout.usable).tolist() if not _excluded(look, row)]
-    resources = tuple(sorted(look.room.layout.columns))
-    order = [look.room.layout.columns[name] for name in resources]
-    classes, class_of = _classes(look, rows, resources)
-    free = np.maximum(look.room.free[rows][:, order], 0)
-    size = look.room.allocatable[rows][:, order]
-    steps = STEPS
-    while True:
-        rounded = _rounded(free, size, resources, steps=steps)
-        unique, counts = _group(class_of, rounded)
-        listed = [(int(row[0]), -1, *row[1:].tolist(), int(count)) for row, count in zip(unique, counts, strict=True)]
-        if steps == 1 or (len(listed) <= MAX_ROWS and _bytes(listed) <= MAX_BYTES):
-            break
-        steps //= 2
-    kept = _within(listed)
-    return NodeTable(resources, classes, tuple(kept)), STEPS // steps if len(kept) == len(listed) else CUT
+def _free(look: Look) -> Amounts:
+    if not look.kept:
+        return look.room.free
+    free = look.room.free.copy()
+    free[np.isin(np.array(look.room.layout.names), list(look.kept))] = 0
+    return free
 
 
-def _bytes(listed: list[tuple[int, ...]]) -> int:
-    return len(msgspec.json.encode(listed))
-
-
-def _within(listed: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The rows that fit into the hard limits, those with most nodes first; in their old order."""
-    if len(listed) <= MAX_ROWS and _bytes(listed) <= HARD_BYTES:
-        return listed
-    left, kept = HARD_BYTES, set()
-    for row in sorted(listed, key=lambda each: (-each[-1], each))[:MAX_ROWS]:
-        left -= _bytes([row])
-        if left < 0:
-            break
-        kept.add(row)
-    return [row for row in listed if row in kept]
-
-
-def _excluded(look: Look, row: int) -> bool:
-    node = look.nodes.get(look.room.layout.names[row])
-    return node is None or any(taint.key == OUT_OF_SERVICE for taint in node.taints)
-
-
-def _classes(look: Look, rows: list[int], resources: tuple[str, ...]) -> tuple[tuple[NodeClass, ...], Amounts]:
-    found: dict[tuple[object, ...], int] = {}
-    keys: list[tuple[object, ...]] = []
-    for row in rows:
-        node = look.nodes[look.room.layout.names[row]]
-        labels = tuple((key, node.labels[key]) for key in sorted(look.label_keys) if key in node.labels)
-        taints = tuple(sorted(NodeTaint(taint.key, taint.effect, taint.value) for taint in node.taints))
-        keys.append((labels, taints, tuple(node.allocatable.get(name) for name in resources)))
-    ordered = sorted(set(keys), key=repr)
-    for number, key in enumerate(ordered):
-        found[key] = number
-    classes = tuple(NodeClass(dict(labels), taints, size) for labels, taints, size in ordered)  # type: ignore[call-overload,arg-type]
-    return classes, np.array([found[key] for key in keys], dtype=np.int64)
-
-
-def _rounded(free: Amounts, size: Amounts, resources: tuple[str, ...], *, steps: int) -> Amounts:
-    """Idle nodes and counted resources exactly; the rest down to a share of the size."""
-    rounded = free.copy()
-    for column, name in enumerate(resources):
-        if name not in DIVISIBLE:
-            continue
-        step = np.maximum(size[:, column] // steps, 1)
-        down = free[:, column] // step * step
-        rounded[:, column] = np.where(free[:, column] == size[:, column], free[:, column], down)
-    return rounded
-
-
-def _group(class_of: Amounts, rounded: Amounts) -> tuple[Amounts, Amounts]:
-    table = np.column_stack([class_of, rounded]) if len(class_of) else np.zeros((0, rounded.shape[1] + 1), dtype=np.int64)
-    unique, counts = np.unique(table, axis=0, return_counts=True)
-    return unique.astype(np.int64), counts.astype(np.int64)
-
-
-# --- queues, backlog, conditions -------------------------------------------------------------------------------------
-
-
-def _queue_use(queue: QueueView, admitted: Mapping[str, ResourceVector]) -> QueueUse:
-    return QueueUse(
-        name=queue.name,
-        parent=queue.parent,
-        state=queue.state or "Open",
-        allocated=dict(queue.allocated),
-        admitted=dict(admitted.get(queue.name, EMPTY)),
-        guarantee=dict(queue.guarantee),
-        real_capability=dict(queue.capability) if queue.capability else None,
-    )
+def _trimmed(status: CapacityStatus) -> tuple[CapacityStatus, tuple[str, ...]]:
+    """With what is first of each list, and the lists that lost something."""
+    cut: list[str] = []
+    for name, limit in SHARES:
+        listed: tuple[object, ...] = getattr(status, name) or ()
+        kept, left = 0, limit
+        for each in listed:
+            left -= len(msgspec.json.encode(each)) + 1
+            if left < 0:
+                break
+            kept += 1
+        if kept < len(listed):
+            cut.append(name)
+            status = msgspec.structs.replace(status, **{name: listed[:kept]})
+    return status, tuple(cut)
 
 
 def _backlog(waiting: Iterable[Demand]) -> tuple[Backlog, ...]:
@@ -182,62 +128,113 @@ def _backlog(waiting: Iterable[Demand]) -> tuple[Backlog, ...]:
     demands: dict[tuple[str, int], list[ResourceVector]] = {}
     for each in waiting:
         demands.setdefault((each.queue, each.priority), []).append(each.demand)
-    sums = {key: total(demands[key]) for key in sorted(demands, key=lambda key: (key[0], -key[1]))}
+    summed = {key: total(demands[key]) for key in sorted(demands, key=lambda key: (key[0], -key[1]))}
     return tuple(
         Backlog(queue=queue, priority=priority, demand=dict(demand), pods=demand.get("pods") // 1000)
-        for (queue, priority), demand in sums.items()
+        for (queue, priority), demand in summed.items()
     )
 
 
-def _conditions(look: Look, *, truncated: int, now: str) -> Iterable[CapacityCondition]:
+def _conditions(look: Look, table: Table, cut: Sequence[str]) -> Iterable[CapacityCondition]:
     if look.orphans:
         names = ", ".join(f"{each.namespace}/{each.name}" for each in look.orphans[:5])
         message = f"{len(look.orphans)} Jobs run here without a Work: {names}; they are kept running"
-        yield CapacityCondition("Orphans", "True", reason="WorkMissing", message=message, last_transition_time=now)
-    if truncated == CUT:
-        message = "nodes of the rarest kinds are left out to keep the profile small; what fits on them alone is not offered"
-        yield CapacityCondition("ProfileTruncated", "True", reason="RowsLeftOut", message=message, last_transition_time=now)
-    elif truncated > 1:
-        message = f"free amounts are rounded down to 1/{STEPS // truncated} to keep the profile small"
-        yield CapacityCondition("ProfileTruncated", "True", reason="TooManyRows", message=message, last_transition_time=now)
+        yield CapacityCondition("Orphans", "True", reason="WorkMissing", message=message)
+    if table.left_out:
+        message = (
+            f"{table.left_out} nodes of the rarest kinds are left out to keep the profile small; what fits on them alone is not"
+            " offered"
+        )
+        yield CapacityCondition(TRUNCATED, "True", reason="RowsLeftOut", message=message)
+    elif cut:
+        message = f"the ends of these lists are left out to keep the profile small: {', '.join(cut)}"
+        yield CapacityCondition(TRUNCATED, "True", reason="ListsLeftOut", message=message)
+    elif table.coarse > 1:
+        message = f"free amounts are rounded down to 1/{STEPS // table.coarse} to keep the profile small"
+        yield CapacityCondition(TRUNCATED, "True", reason="TooManyRows", message=message)
+
+
+def _dated(
+    before: Sequence[CapacityCondition], conditions: Iterable[CapacityCondition], *, now: str
+) -> Iterable[CapacityCondition]:
+    known = {each.type: each for each in before}
+    for each in conditions:
+        old = known.get(each.type)
+        since = old.last_transition_time if old is not None and old.status == each.status else ""
+        yield msgspec.structs.replace(each, last_transition_time=since or now)
 
 
 # --- what is worth a write -------------------------------------------------------------------------------------------
 
 
 def material(old: CapacityStatus | None, new: CapacityStatus, *, share: float) -> bool:
-    """Whether the hub could decide otherwise with the new status."""
+    """Whether the hub could decide otherwise with the new status, small differences apart."""
     if old is None:
         return True
-    if (old.queues, old.backlog, old.orphans) != (new.queues, new.backlog, new.orphans):
+    if (old.orphans, old.growable) != (new.orphans, new.growable) or _said(old) != _said(new):
         return True
-    if [(each.type, each.status) for each in old.conditions] != [(each.type, each.status) for each in new.conditions]:
-        return True
-    before, after = _sums(old.nodes), _sums(new.nodes)
+    return (
+        answers_differ(old, new)
+        or queues.moved(old, new, share=share)
+        or _amounts_moved(_waits(old), _waits(new), share=share)
+        or _amounts_moved(_bands(old), _bands(new), share=share)
+        or nodes.moved(old, new, share=share)
+    )
+
+
+def differs(old: CapacityStatus, new: CapacityStatus) -> bool:
+    """Whether anything at all is told anew; when it was looked at and how long things last do not count."""
+    return _plain(old) != _plain(new)
+
+
+def better(old: CapacityStatus | None, new: CapacityStatus) -> bool:
+    """A shape that did not fit, or was not answered before, fits now."""
+    before = {each.hash: each.fits for each in (old.shapes if old is not None else None) or ()}
+    return any(each.fits and not before.get(each.hash, 0) for each in new.shapes or ())
+
+
+def worse(old: CapacityStatus | None, new: CapacityStatus) -> bool:
+    """Nodes are lost."""
+    return old is not None and nodes.many(new.nodes) < nodes.many(old.nodes)
+
+
+def answers_differ(old: CapacityStatus, new: CapacityStatus) -> bool:
+    """Whether a shape came, went, or is answered otherwise, reasons and expected waits apart."""
+    return _answers(old) != _answers(new)
+
+
+def _answers(status: CapacityStatus) -> object:
+    if status.shapes is None:
+        return None
+    return {each.hash: (each.fits, each.after_eviction, each.wait is None) for each in status.shapes}
+
+
+def _said(status: CapacityStatus) -> list[tuple[str, str, str]]:
+    return [(each.type, each.status, each.reason) for each in status.conditions]
+
+
+def _plain(status: CapacityStatus) -> CapacityStatus:
+    shapes = status.shapes
+    if shapes is not None:
+        shapes = tuple(msgspec.structs.replace(each, wait=None, reason="") for each in shapes)
+    return msgspec.structs.replace(status, generation=0, observed_at="", works_through="", shapes=shapes, conditions=())
+
+
+def _waits(status: CapacityStatus) -> dict[object, dict[str, int]]:
+    return {(each.queue, each.priority): each.demand for each in status.backlog}
+
+
+def _bands(status: CapacityStatus) -> dict[object, dict[str, int]]:
+    return {each.below: each.room for each in status.reclaimable}
+
+
+def _amounts_moved(
+    before: Mapping[object, Mapping[str, int]], after: Mapping[object, Mapping[str, int]], *, share: float
+) -> bool:
     if before.keys() != after.keys():
         return True
-    return any(_moved(before[key], after[key], share=share) for key in before)
-
-
-def nodes_of(status: CapacityStatus | None) -> int:
-    """Nodes that take new pods."""
-    return sum(row[-1] for row in status.nodes.rows) if status is not None else 0
-
-
-def _sums(table: NodeTable) -> dict[object, dict[str, int]]:
-    """Free amounts and nodes by class."""
-    sums: dict[object, dict[str, int]] = {}
-    for row in table.rows:
-        node_class = table.classes[row[0]]
-        key = (tuple(sorted(node_class.labels.items())), node_class.taints, node_class.allocatable, table.resources)
-        found = sums.setdefault(key, {"nodes": 0})
-        found["nodes"] += row[-1]
-        for name, amount in zip(table.resources, row[2:-1], strict=True):
-            found[name] = found.get(name, 0) + amount * row[-1]
-    return sums
-
-
-def _moved(before: Mapping[str, int], after: Mapping[str, int], *, share: float) -> bool:
-    if before["nodes"] != after["nodes"]:
-        return True
-    return any(abs(after[name] - before[name]) >= max(before[name] * share, 1) for name in before)
+    return any(
+        changed(before[key].get(name, 0), after[key].get(name, 0), share=share)
+        for key in before
+        for name in {*before[key], *after[key]}
+    )

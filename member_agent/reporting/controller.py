@@ -1,95 +1,42 @@
-"""Registers this member and keeps its ClusterCapacity and Cluster status current at the hub.
+"""Registers this member, keeps its Cluster status current at the hub, and says when its ClusterCapacity is to be looked at.
 
-Nothing is written on a clock: a look is taken after something changed, and a write follows only if the hub could decide
-otherwise. The hub may be away at any time; everything is tried again.
+Nothing is written on a clock: a look is taken after something changed, and a write follows only if it says something new. The
+hub may be away at any time; everything is tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-import msgspec
 import orjson
 
 from apis import keys, kinds
-from apis.capacity import CapacityStatus, Orphan
-from apis.vectors import EMPTY, ResourceVector, total
+from apis.capacity import Orphan
+from apis.vectors import ResourceVector, total
 from machinery import errors
 from machinery.clock import Clock, stamp
-from machinery.informer import Change, Informer
-from machinery.port import PatchType, Port
+from machinery.informer import Change
+from machinery.port import Port
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
+from member_agent.asking import Foresight
 from member_agent.inventory import Inventory
 from member_agent.ledger import Ledger
 from member_agent.modes import Ruling
-from member_agent.reporting import capacity, registration
+from member_agent.reporting import registration
+from member_agent.reporting.publishing import Publisher
+from member_agent.reporting.stores import CapacityView, Stores
 from member_agent.settings import AgentSettings
-from member_agent.views import GroupView, JobView, Meta, NodeView, PodView, PriorityView, QueueView, WorkView
+from member_agent.views import GroupView, NodeView, PodView
 
 log = logging.getLogger(__name__)
 
 CAPACITY, CLUSTER = "capacity", "cluster"
-
-PLACED = ("Running", "Completed")
-"""Phases of PodGroups whose minimum has nodes."""
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    label_keys: list[str] | None = None
-
-
-class _Capacity(msgspec.Struct, frozen=True, rename="camel"):
-    metadata: Meta
-    spec: _Spec = _Spec()
-    status: CapacityStatus = CapacityStatus()
-
-
-_capacity = msgspec.json.Decoder(_Capacity).decode
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityView:
-    """The member's own ClusterCapacity: what the hub asks for, and what was published last."""
-
-    namespace: str
-    name: str
-    uid: str
-    version: str
-    label_keys: tuple[str, ...]
-    status: CapacityStatus
-
-
-def project_capacity(document: bytes) -> CapacityView:
-    """A ClusterCapacity as its agent keeps it."""
-    found = _capacity(document)
-    meta = found.metadata
-    return CapacityView(
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
-        version=meta.resource_version,
-        label_keys=tuple(found.spec.label_keys or ()),
-        status=found.status,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """The informers this role reads."""
-
-    works: Informer[WorkView]
-    jobs: Informer[JobView]
-    groups: Informer[GroupView]
-    pods: Informer[PodView]
-    nodes: Informer[NodeView]
-    queues: Informer[QueueView]
-    priorities: Informer[PriorityView]
-    capacities: Informer[CapacityView]
+SOON: Final = 0.05
+"""Seconds that a change waits for company."""
 
 
 class ReportingController:
@@ -108,23 +55,29 @@ class ReportingController:
         cluster_uid: str,
         settings: AgentSettings,
         ruling: Ruling,
+        foresight: Foresight | None = None,
     ) -> None:
         self._hub = hub
         self._local = local
         self._stores = stores
         self._inventory = inventory
-        self._ledger = ledger
-        self._orphans = orphans
         self._clock = clock
         self._cluster_uid = cluster_uid
         self._settings = settings
         self._ruling = ruling
-        self._namespace = keys.execution_namespace(settings.cluster)
         self._queue: WorkQueue[str] = WorkQueue(clock)
-        self._published: CapacityStatus | None = None
-        self._version = ""
-        self._answers = -1
-        self._written_at: dict[str, float] = {}
+        self._publisher = Publisher(
+            hub=hub,
+            stores=stores,
+            inventory=inventory,
+            ledger=ledger,
+            orphans=orphans,
+            clock=clock,
+            namespace=keys.execution_namespace(settings.cluster),
+            settings=settings.reporting,
+            foresight=foresight,
+        )
+        self._status_at = float("-inf")
         self._kubernetes = ""
         self._enablements: list[dict[str, Any]] | None = None
         self._discovered = False
@@ -150,11 +103,10 @@ class ReportingController:
 
     # --- waking ------------------------------------------------------------------------------------------------------
 
-    def _wake(self, key: str, *, sooner: bool = False) -> None:
-        reporting = self._settings.reporting
-        every = reporting.status_every if key == CLUSTER else reporting.sooner if sooner else reporting.every
-        due = self._written_at.get(key, float("-inf")) + every - self._clock.boot()
-        self._queue.add_after(key, max(due, 0.05))
+    def _wake(self, key: str, *, at_once: bool = False) -> None:
+        status_due = self._status_at + self._settings.reporting.status_every
+        due = status_due if key == CLUSTER else float("-inf") if at_once else self._publisher.due
+        self._queue.add_after(key, max(due - self._clock.boot(), SOON))
 
     def _node_changed(self, change: Change[NodeView]) -> None:
         old, new = change.old, change.new
@@ -171,7 +123,7 @@ class ReportingController:
                 new.taints,
             )
         ):
-            self._wake(CAPACITY, sooner=lost)
+            self._wake(CAPACITY, at_once=lost)
             self._wake(CLUSTER)
 
     def _pod_changed(self, change: Change[PodView]) -> None:
@@ -185,11 +137,13 @@ class ReportingController:
             self._wake(CAPACITY)
 
     def _capacity_changed(self, change: Change[CapacityView]) -> None:
-        if change.new is not None and (change.old is None or change.old.label_keys != change.new.label_keys):
-            self._wake(CAPACITY)
+        """What the hub asks for, at once; what we wrote ourselves changes nothing."""
+        old, new = change.old, change.new
+        if new is not None and (old is None or (old.label_keys, old.asked) != (new.label_keys, new.asked)):
+            self._wake(CAPACITY, at_once=True)
 
     async def _reconcile(self, key: str) -> float | None:
-        return await (self._publish() if key == CAPACITY else self._write_status())
+        return await (self._publisher.publish() if key == CAPACITY else self._write_status())
 
     # --- registration ------------------------------------------------------------------------------------------------
 
@@ -239,7 +193,7 @@ class ReportingController:
             now=stamp(self._clock.now()),
             ruling=self._ruling,
         )
-        self._written_at[CLUSTER] = self._clock.boot()
+        self._status_at = self._clock.boot()
         if registration.differs(present.get("status"), wanted, share=self._settings.reporting.share):
             await self._hub.replace(kinds.CLUSTER, name, {**present, "status": wanted}, subresource="status")
         return None
@@ -267,98 +221,3 @@ class ReportingController:
             )
             for listing in listings
         )
-
-    # --- ClusterCapacity ---------------------------------------------------------------------------------------------
-
-    async def _publish(self) -> float | None:
-        view = self._stores.capacities.get(self._namespace, keys.MEMBER_LEASE)
-        if view is None:
-            return None  # the hub makes it after registration; its event wakes us
-        old = self._published or (view.status if view.status.observed_at else None)
-        status = capacity.status(
-            self._look(view, old), generation=(old.generation if old else 0) + 1, now=stamp(self._clock.now())
-        )
-        answers = self._ledger.answers
-        told = answers == self._answers and self._published is not None and not self._covers_more(status)
-        if told and not capacity.material(old, status, share=self._settings.reporting.share):
-            return None
-        now, every = self._clock.boot(), self._settings.reporting.every
-        if old is not None and capacity.nodes_of(status) < capacity.nodes_of(old):
-            every = self._settings.reporting.sooner
-        due = self._written_at.get(CAPACITY, float("-inf")) + every
-        if due > now:
-            return due - now
-        self._written_at[CAPACITY] = now
-        await self._write_capacity(view, status)
-        self._published, self._answers = status, answers
-        return None
-
-    def _covers_more(self, status: CapacityStatus) -> bool:
-        """Works that we answered lie between what was published and now: our own status write moved them, for one. A hub that
-        starts anew compares the versions that Works have then, and would count them twice for ever."""
-        before = self._published.works_through if self._published is not None else ""
-        if not (before.isdigit() and status.works_through.isdigit()):
-            return before != status.works_through
-        low, high = int(before), int(status.works_through)
-        if low >= high:
-            return False
-        return any(work.version.isdigit() and low < int(work.version) <= high for work in self._stores.works.values())
-
-    def _look(self, view: CapacityView, old: CapacityStatus | None) -> capacity.Look:
-        through = self._ledger.through(self._stores.works.reached)
-        return capacity.Look(
-            room=self._ledger.shadow(),
-            nodes=self._inventory.nodes,
-            queues=tuple(self._stores.queues.values()),
-            admitted=self._admitted(),
-            waiting=tuple(self._waiting()),
-            orphans=self._orphans(),
-            through=later(through, old.works_through if old else ""),
-            label_keys=view.label_keys or capacity.LABELS,
-        )
-
-    def _admitted(self) -> Mapping[str, ResourceVector]:
-        jobs = {job.uid: job for job in self._stores.jobs.values() if job.managed}
-        amounts: dict[str, ResourceVector] = {}
-        for uid, vector in self._ledger.promised():
-            queue = jobs[uid].queue if uid in jobs else keys.DEFAULT_QUEUE
-            amounts[queue] = amounts.get(queue, EMPTY) + vector
-        return amounts
-
-    def _waiting(self) -> list[capacity.Demand]:
-        """What hub-run gangs that were accepted miss, and the minimum of local gangs that have not got theirs."""
-        jobs = {job.uid: job for job in self._stores.jobs.values()}
-        found = [
-            capacity.Demand(*self._place_in_line(jobs.get(uid)), demand=missing) for uid, missing in self._ledger.promised()
-        ]
-        placed = {group.owner for group in self._stores.groups.values() if group.phase in PLACED}
-        for job in jobs.values():
-            waits = job.phase in ("", "Pending") and not job.deleting and not job.managed and job.uid not in placed
-            if waits and job.gang is not None:
-                least = total(shape.requests * count for shape, count in job.gang.least())
-                found.append(capacity.Demand(*self._place_in_line(job), demand=least))
-        return found
-
-    def _place_in_line(self, job: JobView | None) -> tuple[str, int]:
-        """Queue and priority; those of nobody for a Job that was made a moment ago and is not seen yet."""
-        if job is None:
-            return keys.DEFAULT_QUEUE, 0
-        known = self._stores.priorities.get("", job.priority_class) if job.priority_class else None
-        return job.queue, known.value if known else 0
-
-    async def _write_capacity(self, view: CapacityView, status: CapacityStatus) -> None:
-        """The status alone, against the version it was decided on: a leader of yesterday cannot overwrite it."""
-        body = [
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": view.version},
-            {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)},
-        ]
-        await self._hub.patch(
-            kinds.CLUSTER_CAPACITY, view.name, body, type=PatchType.JSON, namespace=view.namespace, subresource="status"
-        )
-
-
-def later(one: str, other: str) -> str:
-    """The later of two resourceVersions of Works: what was accounted for once stays accounted for."""
-    if not (one.isdigit() and other.isdigit()):
-        return one or other
-    return one if int(one) >= int(other) else other

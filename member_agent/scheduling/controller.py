@@ -22,12 +22,13 @@ from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import Bound, SchedulingApplier
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding
+from member_agent.scheduling.foresight import Foreseer
 from member_agent.scheduling.lifecycle import GroupPhase
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.planner import BUILT_IN, default, plan
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.reasons import Reason
-from member_agent.scheduling.snapshot import Gangs, gang_key
+from member_agent.scheduling.snapshot import Gangs, Snapshot, gang_key
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCounts, GroupView, NodeView, PodView, PriorityView, QueueView
@@ -79,6 +80,8 @@ class SchedulingController:
         self._opening: dict[str, PodView] = {}
         self._bindings: dict[str, Binding] = {}
         self._patience = Patience(settings)
+        self._kept: tuple[str, ...] = ()
+        """Nodes that wait for a gang since the last round."""
         self._pending: dict[Key, GroupView] = {}
         self._told = Teller(
             stores.groups,
@@ -114,6 +117,19 @@ class SchedulingController:
             group.create_task(self._told.run(metrics))
             group.create_task(run_workers(self._releases, self._release, workers=4, name="gang-release", metrics=metrics))
             group.create_task(run_workers(self._gates, self._open, workers=8, name="queue-gates", metrics=metrics))
+
+    @property
+    def foresight(self) -> Foreseer:
+        """What this scheduler would do with gangs that are not here yet."""
+        return Foreseer(
+            inventory=self._inventory,
+            scheduler=self._settings.scheduler_name,
+            freeze=self._frozen,
+            held=self._gangs.held_by_queue,
+            kept=lambda: self._kept,
+            configuration=self._configuration,
+            registry=self._registry,
+        )
 
     # --- waking ------------------------------------------------------------------------------------------------------
 
@@ -172,16 +188,9 @@ class SchedulingController:
 
     async def _round(self, _: str) -> float | None:
         """Decide and start what was decided; the seconds until time alone can change the answer."""
-        snapshot = self._gangs.freeze(
-            groups=lambda key: self._stores.groups.get(*key),
-            pending=self._pending,
-            priority=self._priority,
-            queues={queue.name: queue for queue in self._stores.queues.values()},
-            held_back=self._held_back,
-            resting=lambda key: self._patience.resting(key, now=self._clock.boot()),
-            now=self._clock.now().timestamp(),
-        )
+        snapshot = self._frozen()
         decided = plan(snapshot, configuration=self._configuration(), registry=self._registry)
+        self._kept = decided.reserved
         for binding in decided.bindings:
             self._inventory.assume(binding.pod, node=binding.node)
             self._bindings[binding.pod.uid] = binding
@@ -197,6 +206,18 @@ class SchedulingController:
         for key in self._patience.overdue(now=now):
             self._releases.add(key)
         return self._soonest(decided.wakes, now=now)
+
+    def _frozen(self) -> Snapshot:
+        """What a round that begins now looks at."""
+        return self._gangs.freeze(
+            groups=lambda key: self._stores.groups.get(*key),
+            pending=self._pending,
+            priority=self._priority,
+            queues={queue.name: queue for queue in self._stores.queues.values()},
+            held_back=self._held_back,
+            resting=lambda key: self._patience.resting(key, now=self._clock.boot()),
+            now=self._clock.now().timestamp(),
+        )
 
     def _soonest(self, wakes: float, *, now: float) -> float | None:
         """Seconds until time alone changes an answer: of our own pauses, or of a plugin (at a wall clock time)."""

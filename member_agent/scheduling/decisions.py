@@ -31,5 +31,7 @@ class Plan:
     admitted: tuple[Key, ...] = ()
     waiting: Mapping[Key, Reason] = field(default_factory=dict)
     wakes: float = math.inf
+    reserved: tuple[str, ...] = ()
+    """Nodes on which whatever is or gets free waits for the first gang that finds no room."""
     opened: tuple[PodView, ...] = ()
     """Pods whose gate before their queue is opened."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import compress, islice
 
 from apis import keys
 from apis.vectors import ResourceVector
@@ -207,6 +207,10 @@ class OpenSession:
                 node = names[spot.row]
                 self._bindings += [Binding(pod, node) for pod in islice(given, spot.count)]
 
+    def _kept_nodes(self) -> tuple[str, ...]:
+        """Names of the nodes whose room waits for one gang."""
+        return tuple(compress(self.room.layout.names, self.reserved.tolist())) if self.reserved is not None else ()
+
     def plan(self) -> Plan:
         """What was decided."""
         return Plan(
@@ -214,6 +218,7 @@ class OpenSession:
             tuple(self._admitted),
             self.reasons,
             wakes=self.tiers.wakes(),
+            reserved=self._kept_nodes(),
             opened=tuple(self.gates.opened),
         )
 

@@ -107,6 +107,10 @@ class Gangs:
         """Fold one change in: its pods count for the queue it names."""
         self._usage.group_changed(change)
 
+    def held_by_queue(self) -> Mapping[str, Mapping[str, int]]:
+        """What pods of each queue hold, without queues under it."""
+        return self._usage.of_queues()
+
     def _drop(self, pod: PodView) -> None:
         key = gang_key(pod)
         self.gated.drop(key, pod.uid)

@@ -78,7 +78,7 @@ def test_a_member_that_has_not_reported_yet_has_an_empty_status() -> None:
 
 
 def test_fields_of_a_newer_agent_are_passed_over() -> None:
-    assert read(document({"generation": 3, "growable": [{"class": 1}]})).status.generation == 3
+    assert read(document({"generation": 3, "soundness": [{"class": 1}]})).status.generation == 3
 
 
 @pytest.mark.parametrize(

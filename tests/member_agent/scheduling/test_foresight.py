@@ -1,0 +1,136 @@
+"""Dry runs about gangs that wait at the hub: what the scheduler would do, and nothing is changed by asking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from apis.capacity import MOST_FITS, ShapeAnswer
+from machinery.informer import Change
+from member_agent.asking import End
+from member_agent.inventory import Inventory
+from member_agent.room import Spot
+from member_agent.scheduling.foresight import Foreseer
+from member_agent.scheduling.planner import BUILT_IN
+from member_agent.scheduling.snapshot import Gangs
+from member_agent.views import NodeView, PodView
+from policies import asked
+from policies.asked import Asked, Shape
+from tests.member_agent import test_room
+from tests.member_agent.scheduling.build import USUAL, nodes, queue
+
+
+def question(*, pods: int = 2, cpu: int = 2, name: str = "shape", **spec: Any) -> Asked:
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": str(cpu)}}}
+    template = {"metadata": {"labels": {"app": "train"}}, "spec": {"containers": [container], **spec}}
+    job = {"metadata": {"name": "train", "namespace": "team"}, "spec": {"tasks": [{"name": "work", "replicas": pods}]}}
+    job["spec"]["tasks"][0]["template"] = template  # type: ignore[index]
+    wanted = asked.requirements_of(json.dumps(job).encode())
+    return asked.read(Shape(name, msgspec.Raw(msgspec.json.encode(wanted)), minimum=pods, queue="default"))
+
+
+class Place:
+    """Some nodes, pods on them, and the scheduler's foresight."""
+
+    def __init__(self, machines: Sequence[NodeView], pods: Sequence[PodView] = (), *, kept: tuple[str, ...] = ()) -> None:
+        self.inventory: Inventory = test_room.inventory(list(machines), list(pods))
+        self.gangs = Gangs(self.inventory, scheduler="volcano")
+        for pod in pods:
+            self.gangs.pod_changed(Change((pod.namespace, pod.name), None, pod))
+        self.foreseer = Foreseer(
+            inventory=self.inventory,
+            scheduler="volcano",
+            freeze=self.freeze,
+            held=self.gangs.held_by_queue,
+            kept=lambda: kept,
+            configuration=lambda: USUAL,
+            registry=BUILT_IN,
+        )
+
+    def freeze(self) -> Any:
+        return self.gangs.freeze(
+            groups=lambda key: None,
+            pending={},
+            priority=lambda name: 0,
+            queues={"default": queue("default")},
+            held_back=lambda pod: False,
+        )
+
+    def answer(self, shape: Asked, *, promised: Sequence[Spot] = (), ends: Sequence[End] = ()) -> ShapeAnswer:
+        return self.foreseer.stand(promised=promised, ends=ends)(shape)
+
+
+def busy(name: str, *, cpu: int, on: str, owner: str = "") -> PodView:
+    return test_room.pod(name, test_room.shape(cpu), on=on, group=f"g-{name}", owner=owner)
+
+
+def test_gangs_that_fit_are_counted_one_after_the_other() -> None:
+    assert Place(nodes(4, 4)).answer(question(pods=2, cpu=2)).fits == 2
+    assert Place(nodes(4, 3)).answer(question(pods=2, cpu=2)).fits == 1
+    assert Place(nodes(*[64] * 4)).answer(question(pods=1, cpu=1)).fits == MOST_FITS
+
+
+def test_what_does_not_fit_says_why_with_numbers() -> None:
+    found = Place(nodes(3, 3)).answer(question(pods=3, cpu=2))
+    assert (found.fits, found.wait) == (0, None)
+    assert "room for 2 of 3 pods" in found.reason
+
+
+def test_asking_changes_nothing_and_the_same_question_gets_the_same_answer() -> None:
+    place = Place(nodes(4, 4), [busy("a", cpu=1, on="n0")])
+    before = place.inventory.room.free.copy()
+    first = place.answer(question())
+    assert place.answer(question()) == first
+    assert np.array_equal(place.inventory.room.free, before)
+    assert not place.inventory.room.taken
+
+
+def test_room_that_is_promised_is_nobody_elses() -> None:
+    place = Place(nodes(4))
+    assert place.answer(question(pods=2)).fits == 1
+    assert place.answer(question(pods=2), promised=[Spot(0, test_room.shape(1), 1)]).fits == 0
+
+
+def test_nodes_that_wait_for_a_gang_are_left_to_it() -> None:
+    assert Place(nodes(4, 4), kept=("n0",)).answer(question(pods=2)).fits == 1
+    assert Place(nodes(4), kept=("n0",)).answer(question(pods=2)).fits == 0
+
+
+def test_the_expected_wait_is_the_first_enforced_end_that_makes_room() -> None:
+    pods = [busy("a", cpu=3, on="n0", owner="soon"), busy("b", cpu=3, on="n1", owner="later"), busy("c", cpu=1, on="n1")]
+    place = Place(nodes(4, 4), pods)
+    ends = [End(60.0, "soon"), End(600.0, "later")]
+    assert place.answer(question(pods=2), ends=ends).wait == 60
+    assert place.answer(question(pods=3), ends=ends).wait == 600
+    assert place.answer(question(pods=4), ends=ends).wait is None  # what nobody ends is never counted on
+    assert place.answer(question(pods=2)).wait is None
+
+
+@pytest.mark.parametrize("pods, fits", [(1, 2), (2, 1), (3, 0)])
+def test_one_pod_per_host_port_and_node(pods: int, fits: int) -> None:
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "resources": {"requests": {"cpu": "1"}},
+        "ports": [{"containerPort": 80, "hostPort": 8080}],
+    }
+    found = Place(nodes(64, 64)).answer(question(pods=pods, containers=[container]))
+    assert found.fits == fits
+
+
+def test_pods_that_ask_for_nothing_have_an_answer_too() -> None:
+    found = Place(nodes(4)).answer(question(pods=2, containers=[{"name": "main", "image": "busybox"}]))
+    assert found.fits == MOST_FITS
+
+
+def test_a_template_that_is_none_is_told_and_harms_nobody() -> None:
+    place = Place(nodes(4))
+    broken = question(name="broken", containers=[{"name": "main", "resources": {"requests": {"cpu": "much"}}}])
+    found = place.answer(broken)
+    assert (found.hash, found.fits) == ("broken", 0)
+    assert place.answer(question()).fits == 1
