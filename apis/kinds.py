@@ -62,6 +62,7 @@ MUTATING_WEBHOOKS = Kind(
 )
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 ADMISSION_POLICY = Kind(

@@ -40,6 +40,7 @@ from member_agent.scheduling.profile import ProfileKeeper
 from member_agent.settings import AgentSettings
 from member_agent.upstream.controller import Stores as UpstreamStores
 from member_agent.upstream.controller import UpstreamController
+from member_agent.views.quotas import project_quota
 from member_agent.works.controller import Stores as WorkStores
 from member_agent.works.controller import WorkController
 from policies.members import project_command
@@ -158,6 +159,7 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
             groups=stores.groups,
             queues=stores.queues,
             priorities=stores.priorities,
+            quotas=ground.here.add(kinds.RESOURCE_QUOTA, project_quota),
         ),
         inventory=ground.inventory,
         clock=ground.clock,

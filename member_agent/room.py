@@ -15,6 +15,7 @@ import numpy as np
 
 from apis.vectors import ResourceVector, quantity
 from member_agent.answers import Answer, Kept, Log
+from member_agent.aspects import plain
 from member_agent.layout import HOSTNAME as HOSTNAME
 from member_agent.layout import UNBOUNDED as UNBOUNDED
 from member_agent.layout import Amounts as Amounts
@@ -116,7 +117,7 @@ class Room:
 
     def alone(self, shape: PodShape, rows: Rows) -> Amounts:
         """1 for rows without a pod of a shape that wants nodes of its own, else 0."""
-        return np.where(np.isin(rows, list(self.taken.get(shape, ()))), np.int64(0), np.int64(1))
+        return np.where(np.isin(rows, list(self.taken.get(plain(shape), ()))), np.int64(0), np.int64(1))
 
     def _cost(self, shape: PodShape, columns: Columns) -> Scores:
         if self.rules is not None and self.rules.scores_nodes:
@@ -281,7 +282,7 @@ class Room:
             self._sit(shape, [spot], sign)
 
     def _sit(self, shape: PodShape, spots: Sequence[Spot], sign: int) -> None:
-        rows = self.taken.setdefault(shape, {})
+        rows = self.taken.setdefault(plain(shape), {})
         for spot in spots:
             rows[spot.row] = rows.get(spot.row, 0) + sign * spot.count
             if rows[spot.row] <= 0:

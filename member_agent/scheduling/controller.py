@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from apis.vectors import EMPTY
@@ -27,11 +27,13 @@ from member_agent.scheduling.lifecycle import GroupPhase
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.planner import BUILT_IN, default, plan
 from member_agent.scheduling.plugins.registry import Registry
+from member_agent.scheduling.plugins.resourcequota import room_grew
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs, Snapshot, gang_key
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCounts, GroupView, NodeView, PodView, PriorityView, QueueView
+from member_agent.views.quotas import QuotaView
 
 ROUND = "round"
 
@@ -45,6 +47,8 @@ class Stores:
     groups: Informer[GroupView]
     queues: Informer[QueueView]
     priorities: Informer[PriorityView]
+    quotas: Informer[QuotaView] | None = None
+    """None: nobody's quota is looked at."""
 
 
 class SchedulingController:
@@ -98,6 +102,8 @@ class SchedulingController:
         stores.groups.subscribe(self._group_changed)
         stores.queues.subscribe(self._queue_changed)
         stores.priorities.subscribe(lambda _: self._wake())
+        if stores.quotas is not None:
+            stores.quotas.subscribe(self._quota_changed)
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
@@ -109,6 +115,8 @@ class SchedulingController:
             self._stores.priorities,
         ):
             await informer.wait_synced()
+        if self._stores.quotas is not None:
+            await self._stores.quotas.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(run_workers(self._rounds, self._round, workers=1, name="scheduling", metrics=metrics))
             group.create_task(
@@ -184,6 +192,19 @@ class SchedulingController:
         if change.old is None or change.new is None or _decides(change.old) != _decides(change.new):
             self._wake()
 
+    def _quota_changed(self, change: Change[QuotaView]) -> None:
+        """Every pod that is made is written into quotas: only more room changes an answer."""
+        if change.old is None or change.new is None or room_grew(change.old, change.new):
+            self._wake()
+
+    def _quotas(self) -> Mapping[str, Sequence[QuotaView]]:
+        """By namespace, in the order of names."""
+        found: dict[str, list[QuotaView]] = {}
+        stored = self._stores.quotas.values() if self._stores.quotas is not None else ()
+        for quota in sorted(stored, key=lambda each: each.name):
+            found.setdefault(quota.namespace, []).append(quota)
+        return found
+
     # --- rounds ------------------------------------------------------------------------------------------------------
 
     async def _round(self, _: str) -> float | None:
@@ -217,6 +238,7 @@ class SchedulingController:
             held_back=self._held_back,
             resting=lambda key: self._patience.resting(key, now=self._clock.boot()),
             now=self._clock.now().timestamp(),
+            quotas=self._quotas(),
         )
 
     def _soonest(self, wakes: float, *, now: float) -> float | None:

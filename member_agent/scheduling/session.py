@@ -22,6 +22,7 @@ from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.tiers import Tiers
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.seeing import Sight
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.scheduling.usage import NOTHING, Amounts, add
 from member_agent.views import PodView, QueueView
@@ -54,7 +55,18 @@ class OpenSession:
         self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
         self.tiers: Tiers = registry.open(configuration, session=self)
         self.room.rules = self.tiers
+        self._sight = Sight(self.tiers)
+        if self.tiers.sees_more:
+            self._look()
+        self.room.told = self.tiers.told if self.tiers.keeps_books else None
         self.room.keep(rules=(configuration, registry), local=self.tiers.local)
+
+    def _look(self) -> None:
+        """See gangs as plugins see them."""
+        self.waiting = self._sight.of(self.waiting)
+        known = {gang.key: gang for gang in self.waiting}
+        self.candidates = tuple(known.get(gang.key, gang) for gang in self.candidates)
+        self.gangs = tuple(known.get(gang.key, gang) for gang in self.gangs)
 
     def _books(self, snapshot: Snapshot) -> None:
         layout = self.room.layout
@@ -82,6 +94,14 @@ class OpenSession:
             for shape, pods in by_shape(gang.pods):
                 add(self._wanted.setdefault(gang.group.queue, {}), shape.requests, times=len(pods))
         self._holds = snapshot.holds
+        self.sites = snapshot.sites
+        self.quotas = snapshot.quotas
+        self.unmade = [
+            (group, missing)
+            for group in snapshot.expected
+            if (missing := group.min_member - snapshot.made((group.namespace, group.name))) > 0
+        ]
+        self.let_in_now: list[Waiting] = []
         self._given: dict[Key, Amounts] = {}
 
     def _raised(self, alone: Mapping[str, Amounts]) -> dict[str, Amounts]:
@@ -137,6 +157,7 @@ class OpenSession:
     def admit(self, gang: Waiting) -> None:
         """Let a group in: its minimum is promised from now on."""
         self._admitted[gang.key] = None
+        self.let_in_now.append(gang)
         self.reasons.pop(gang.key, None)
         asked = plain(gang.group.min_resources)
         add(self._promised_alone.setdefault(gang.group.queue, {}), asked, times=1)
@@ -214,7 +235,7 @@ class OpenSession:
     def plan(self) -> Plan:
         """What was decided."""
         return Plan(
-            tuple(self._bindings),
+            self._sight.bared(self._bindings),
             tuple(self._admitted),
             self.reasons,
             wakes=self.tiers.wakes(),
@@ -239,8 +260,6 @@ class Statement:
         got: dict[PodShape, int] = {}
         for shape, taken in runs(spots):
             got[shape] = got.get(shape, 0) + sum(spot.count for spot in taken)
-        for spot in spots:
-            self._session.tiers.took(spot)
         for shape, listed in by_shape(pods):
             chosen = listed[: got.get(shape, 0)]
             self._pods += chosen
@@ -256,8 +275,6 @@ class Statement:
     def roll_back(self) -> None:
         """None of it happened."""
         self._session.room.give_back(self.spots)
-        for spot in reversed(self.spots):
-            self._session.tiers.gave_back(spot)
         self._session.charge(self._gang, self.spots, times=-1)
         self.placed = dict(self._gang.tally.placed)
         self.spots, self._pods = [], []

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
 from machinery.informer import Change, Key
 from member_agent.inventory import Inventory
@@ -15,6 +17,9 @@ from member_agent.room import Room
 from member_agent.scheduling.gates import Gated, gangs_with
 from member_agent.scheduling.usage import NOTHING, Usage
 from member_agent.views import GroupView, PodView, QueueGate, QueueView
+from member_agent.views.quotas import QuotaView
+
+NO_QUOTAS: Final[Mapping[str, Sequence[QuotaView]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,12 @@ class Snapshot:
     """What pods hold by queue, without queues under it."""
     holds: Callable[[Key], Mapping[str, int]] = lambda _: NOTHING
     """What the pods of one gang hold."""
+    sites: Callable[[Key], Sequence[tuple[str, str]]] = lambda _: ()
+    """Task and node of every pod of one gang that holds room."""
+    made: Callable[[Key], int] = lambda _: 0
+    """How many pods of one gang exist."""
+    quotas: Mapping[str, Sequence[QuotaView]] = field(default_factory=dict)
+    """ResourceQuotas by namespace."""
     now: float = 0.0
     """Wall clock, seconds since the epoch."""
     shut: tuple[Waiting, ...] = ()
@@ -127,6 +138,11 @@ class Gangs:
         """Pods of a gang that want a node, by UID; bindings on their way included."""
         return self._waiting.get(key, {})
 
+    def sites(self, key: Key) -> list[tuple[str, str]]:
+        """Task and node of every pod of a gang that holds room; a binding on its way counts."""
+        held = self._inventory.held()
+        return [(pod.task, held[pod.uid].node) for pod in self._pods.get(key, {}).values() if pod.uid in held]
+
     def tally(self, key: Key) -> Tally:
         """Count a gang; a binding on its way counts as placed."""
         placed: Counter[str] = Counter()
@@ -157,6 +173,7 @@ class Gangs:
         held_back: Callable[[PodView], bool],
         resting: Callable[[Key], bool] = lambda _: False,
         now: float = 0.0,
+        quotas: Mapping[str, Sequence[QuotaView]] = NO_QUOTAS,
     ) -> Snapshot:
         """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
         that are `resting`."""
@@ -189,6 +206,9 @@ class Gangs:
             queues=queues,
             held=self._usage.of_queues(),
             holds=self._usage.of_gang,
+            sites=self.sites,
+            made=lambda key: len(self._pods.get(key, ())),
+            quotas=quotas,
             now=now,
             shut=gangs_with(self.gated.of(QueueGate.SHUT), waiting=gang_of, assumed=self._inventory.assumed),
             passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),

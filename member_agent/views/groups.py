@@ -11,6 +11,7 @@ import msgspec
 from apis import keys
 from apis.vectors import ResourceVector
 from machinery.port import Document
+from member_agent.views.hints import OF_GROUPS, Hints, hints_of
 from member_agent.views.meta import Meta, Wire, number
 
 SCHEDULED = "Scheduled"
@@ -76,6 +77,8 @@ class GroupView:
     """Version of its Job when it was made."""
     waiting_time: str = ""
     """How long it may wait to be let in, as annotated; for the scheduler's plugin sla."""
+    hints: Hints = ()
+    """Annotations that plugins of the scheduler read."""
 
     @property
     def phase(self) -> str:
@@ -113,4 +116,5 @@ def project_group(document: Document) -> GroupView:
         owner_kind=sys.intern(meta.controller_kind),
         job_version=number(meta.annotation(keys.JOB_VERSION), otherwise=0),
         waiting_time=meta.annotation("sla-waiting-time") or meta.annotation("volcano.sh/sla-waiting-time"),
+        hints=hints_of(meta, OF_GROUPS),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from apis import keys
 from machinery.port import Document
 
 
@@ -89,6 +90,11 @@ class Condition(Wire, frozen=True, omit_defaults=True):
 def condition(conditions: tuple[Condition, ...], type: str) -> Condition | None:
     """The condition of this type."""
     return next((each for each in conditions if each.type == type), None)
+
+
+def may_be_evicted(meta: Meta) -> bool:
+    """False where its annotation, or else its label, protects it from schedulers that look for room."""
+    return (meta.annotation(keys.PREEMPTABLE) or meta.label(keys.PREEMPTABLE)).lower() != "false"
 
 
 def number(text: str, *, otherwise: int) -> int:

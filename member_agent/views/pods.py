@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
+from apis import keys
 from member_agent.views.gates import QueueGate
-from member_agent.views.meta import Condition, Meta, Wire
+from member_agent.views.hints import Hints
+from member_agent.views.meta import Condition, Meta, Wire, may_be_evicted
+from policies.durations import InvalidDuration, golang
 from policies.shapes import PodShape, PodSpec
 from policies.troubles import TROUBLES
 
@@ -19,6 +25,12 @@ EVICTED: Final = frozenset(
 """Reasons of a failed pod that tell of its node and not of its program."""
 TROUBLE_TEXT: Final = 256
 """Characters that are kept of why a container cannot start."""
+
+
+GRACE: Final = 30
+"""Seconds a pod is given to end that does not say how long it needs."""
+MANNERS_KEPT: Final = 1024
+"""Different ways of leaving that are shared."""
 
 
 class _Waits(Wire, frozen=True):
@@ -52,6 +64,7 @@ class _PodSpec(PodSpec, frozen=True, rename="camel"):
     priority: int = 0
     scheduling_gates: list[Any] | None = None
     restart_policy: str = ""
+    termination_grace_period_seconds: int = GRACE
 
     def final(self, code: int) -> bool:
         """Whether a container that ended with this exit code is not started again by its kubelet."""
@@ -62,6 +75,8 @@ class _PodStatus(Wire, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
+    nominated_node_name: str = ""
+    start_time: str = ""
     conditions: list[Condition] | None = None
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
@@ -151,10 +166,47 @@ class PodEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class Manner:
+    """How a pod leaves: whether it may be evicted for others, for how long after its start it may not, and how long it takes
+    (seconds). Equal ones are one object."""
+
+    preemptable: bool = True
+    cooldown: float = 0.0
+    grace: int = GRACE
+
+
+PLAIN: Final = Manner()
+
+
+def manner_of(meta: Meta, spec: _PodSpec) -> Manner:
+    """How the pod leaves; a cool-down that is no duration counts as none."""
+    preemptable, grace = may_be_evicted(meta), spec.termination_grace_period_seconds
+    text = meta.annotation(keys.COOLDOWN) or meta.label(keys.COOLDOWN)
+    return PLAIN if preemptable and grace == GRACE and not text else _manner(preemptable, text, max(grace, 0))
+
+
+@lru_cache(maxsize=MANNERS_KEPT)
+def _manner(preemptable: bool, text: str, grace: int) -> Manner:
+    cooldown = 0.0
+    with contextlib.suppress(InvalidDuration):
+        cooldown = golang(text or "0")
+    return Manner(preemptable, cooldown, grace)
+
+
+def seconds_of(time: str) -> float:
+    """Seconds since the epoch of a time as objects carry it; 0 where there is none that can be read."""
+    try:
+        return datetime.datetime.fromisoformat(time).timestamp() if time else 0.0
+    except ValueError:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class PodView:
     """A pod. `owner` is the UID of its controller, `group` its PodGroup; `confirmed`: its kubelet reported the end; `trouble`:
     reason and message of a container that cannot start. `job_version` and `index` are what its Job's controller wrote on it.
-    `end`: exit code and words of a failed pod, and when it ended; `ends`: containers that ended before the pod has."""
+    `end`: exit code and words of a failed pod, and when it ended; `ends`: containers that ended before the pod has.
+    `nominated`: the node that is being cleared for it; `since`: when it started (wall clock), where it has a cool-down."""
 
     namespace: str
     name: str
@@ -183,6 +235,11 @@ class PodView:
     evicted: bool = False
     end: PodEnd | None = None
     ends: tuple[tuple[str, int], ...] = ()
+    hints: Hints = ()
+    """Annotations that plugins of the scheduler read."""
+    nominated: str = ""
+    manner: Manner = PLAIN
+    since: float = 0.0
 
     @property
     def ended(self) -> bool:

@@ -12,6 +12,7 @@ from apis import keys
 from apis.runs import UnreadableRun, decode_record
 from machinery.port import Document
 from member_agent.views.gates import gate_of
+from member_agent.views.hints import OF_PODS, hints_of
 from member_agent.views.jobs import (
     JobDocument,
     JobSkeleton,
@@ -135,6 +136,7 @@ class Projector:
             evicted=status.evicted,
             end=PodEnd(*status.failure, at=status.finished_at) if ended else None,
             ends=tuple(each for each in status.ends if spec.final(each[1])),
+            hints=hints_of(meta, OF_PODS),
             nominated=sys.intern(status.nominated_node_name),
             manner=manner,
             since=seconds_of(status.start_time) if manner.cooldown else 0.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,16 @@ from apis.quantities import InvalidQuantity
 from apis.vectors import EMPTY, ResourceVector
 from machinery.port import Document
 from member_agent.views.meta import Meta, Wire
+
+
+class _Listed(Wire, frozen=True):
+    required: list[str] | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[str] | None = msgspec.field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
+
+
+class _Affinity(Wire, frozen=True):
+    node_group_affinity: _Listed | None = None
+    node_group_anti_affinity: _Listed | None = None
 
 
 class _QueueSpec(Wire, frozen=True):
@@ -24,6 +34,7 @@ class _QueueSpec(Wire, frozen=True):
     reclaimable: bool | None = None
     priority: int = 0
     dequeue_strategy: str = ""
+    affinity: _Affinity | None = None
 
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
@@ -56,6 +67,20 @@ class _Queue(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class NodeGroups:
+    """Groups of nodes of a queue, by name and in its order: one of `required` or `preferred` it must have, `never` it must not
+    have, `rather_not` it may have last."""
+
+    required: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    rather_not: tuple[str, ...] = ()
+
+
+ANY_GROUP: Final = NodeGroups()
+
+
+@dataclass(frozen=True, slots=True)
 class QueueView:
     """A local Queue. `managed`: its spec is the hub's; `problem`: a field that counts as nothing, and why."""
 
@@ -84,6 +109,8 @@ class QueueView:
     hierarchy_weights: str = ""
     none_of: frozenset[str] = frozenset()
     """Resources of which its capability is nothing at all; `capability` does not name them."""
+    node_groups: NodeGroups | None = None
+    """`affinity`; None where it says nothing of it."""
 
     @property
     def ceiling(self) -> Mapping[str, int]:
@@ -129,7 +156,16 @@ def project_queue(document: Document) -> QueueView:
         hierarchy=meta.annotation(HIERARCHY),
         hierarchy_weights=meta.annotation(HIERARCHY_WEIGHTS),
         none_of=frozenset(() if bad_capability else (spec.capability or {}).keys() - capability.keys()),
+        node_groups=_node_groups(spec.affinity),
     )
+
+
+def _node_groups(affinity: _Affinity | None) -> NodeGroups | None:
+    if affinity is None:
+        return None
+    wants, avoids = affinity.node_group_affinity or _Listed(), affinity.node_group_anti_affinity or _Listed()
+    listed = (wants.required, wants.preferred, avoids.required, avoids.preferred)
+    return NodeGroups(*(tuple(dict.fromkeys(each or ())) for each in listed))
 
 
 def _amounts(path: str, written: dict[str, Any] | None) -> tuple[ResourceVector, str]:

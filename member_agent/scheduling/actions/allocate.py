@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from apis.vectors import total
 from member_agent.room import Mask, Shortage, Spot
+from member_agent.scheduling.actions.choosing import choose
 from member_agent.scheduling.actions.enqueue import behind
 from member_agent.scheduling.actions.reserving import reserve
 from member_agent.scheduling.decisions import NO_ROOM
@@ -119,20 +120,27 @@ class Allocation:
     # --- the minimum -------------------------------------------------------------------------------------------------
 
     def _minimum(self, gang: Waiting) -> Reason | None:
-        first, rest = split(gang, self._tiers.tasks_in_order(gang.pods))
+        pods = self._tiers.tasks_in_order(gang.pods)
+        first, rest = split(gang, pods)
         full = self._full(gang, first)
         needs = [(shape, len(pods)) for shape, pods in by_shape(first)]
         short: Shortage | None = None
         for domain in self._tiers.domains(gang):
-            placed = self._session.room.place(needs, within=self._open(domain))
-            if isinstance(placed, Shortage):
-                short = short or placed
-            elif full is None:
-                return self._commit(gang, first, placed, rest)
-            else:
+            within = self._open(domain)
+            placed = self._session.room.place(needs, within=within)
+            if not isinstance(placed, Shortage):
+                if full is None:
+                    return self._commit(gang, first, placed, rest)
                 self._session.room.give_back(placed)
+            other = choose(
+                self._session, gang, pods, within=within, allowed=lambda shape, count: self._allowed(gang, shape, count)[0]
+            )
+            if other is not None:
+                return self._commit(gang, other.pods, other.spots, other.rest)
+            if not isinstance(placed, Shortage):
                 short = None
                 break
+            short = short or placed
         return self._waits(gang, needs, full=full, short=short)
 
     def _waits(

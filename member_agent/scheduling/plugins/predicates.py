@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from member_agent.aspects import plain
 from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.plugins.protocol import Plugin, Session
@@ -52,6 +53,7 @@ class Predicates(Plugin):
         return True
 
     def predicate(self, layout: Layout, shape: PodShape) -> Mask:
+        shape = plain(shape)  # answers are kept by it for as long as the layout, longer than what other plugins see
         if not self._on.node_affinity:
             shape = dataclasses.replace(shape, node_selector=(), node_affinity=())
         if not self._on.taints:

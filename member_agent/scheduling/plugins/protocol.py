@@ -11,7 +11,7 @@ to keep their own books; HyperNodes are `domains` (masks, tried in order) and `n
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
@@ -23,7 +23,8 @@ from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores, Spot
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
-from member_agent.views import PodView, QueueView
+from member_agent.views import GroupView, PodView, QueueView
+from member_agent.views.quotas import QuotaView
 from policies.shapes import PodShape
 
 
@@ -112,6 +113,25 @@ class Session(Protocol):
         """What pods of a gang hold."""
         ...
 
+    def sites(self, gang: Key) -> Sequence[tuple[str, str]]:
+        """Task and node of every pod of a gang that held room as the session began."""
+        ...
+
+    @property
+    def quotas(self) -> Mapping[str, Sequence[QuotaView]]:
+        """ResourceQuotas by namespace."""
+        ...
+
+    @property
+    def let_in_now(self) -> Sequence[Waiting]:
+        """Gangs that this session let in so far."""
+        ...
+
+    @property
+    def unmade(self) -> Sequence[tuple[GroupView, int]]:
+        """Groups that were let in earlier and have fewer pods than their minimum, and how many of it are missing."""
+        ...
+
 
 class Nothing(BaseModel):
     """No arguments."""
@@ -181,6 +201,11 @@ class Plugin:
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
+    def aspect(self, gang: Waiting, *, pod: PodView) -> Hashable | None:
+        """What the plugin must know of a pod beside its shape to answer about nodes, None for nothing. Pods of equal shapes and
+        equal aspects stay one question; the answer comes back with the shape (`member_agent.aspects`)."""
+        raise NotImplementedError
+
     def predicate(self, layout: Layout, shape: PodShape) -> Mask:
         """Which nodes may run the shape. Kept for as long as the layout: it must depend on nothing else."""
         raise NotImplementedError
@@ -203,11 +228,11 @@ class Plugin:
         raise NotImplementedError
 
     def took(self, spot: Spot) -> None:
-        """Room was taken."""
+        """Room was taken, for whatever is being tried; told before the next question."""
         raise NotImplementedError
 
     def gave_back(self, spot: Spot) -> None:
-        """Room was given back: the statement was rolled back."""
+        """Room was given back: what was tried did not come true."""
         raise NotImplementedError
 
     def wakes(self) -> float:
@@ -240,6 +265,7 @@ GATES: Final[Mapping[str, Hook | None]] = {
     "job_starving": Hook.JOB_STARVING,
     "overused": Hook.OVERUSED,
     "allocatable": Hook.ALLOCATABLE,
+    "aspect": None,
     "predicate": Hook.PREDICATE,
     "limits": Hook.PREDICATE,
     "node_order": Hook.NODE_ORDER,

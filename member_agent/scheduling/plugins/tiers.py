@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from apis.vectors import ResourceVector
+from member_agent.aspects import Aspects
 from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask, Scores, Spot
 from member_agent.scheduling.plugins.protocol import GATES, Allowance, Ballot, Plugin, Victim, Vote, answers
 from member_agent.scheduling.reasons import Reason
@@ -31,6 +32,8 @@ class Tiers:
     """The plugins of one session, asked together."""
 
     def __init__(self, plugins: Sequence[Sequence[Plugin]]) -> None:
+        listed = [plugin for tier in plugins for plugin in tier]
+        self._seers = [(plugin.name, ask) for plugin in listed if (ask := answers(plugin, "aspect"))]
         self._by_tier: dict[str, list[list[Answer]]] = {}
         for question in GATES:
             tiers = [[found for plugin in tier if (found := answers(plugin, question))] for tier in plugins]
@@ -115,6 +118,16 @@ class Tiers:
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
+    @property
+    def sees_more(self) -> bool:
+        """Whether any plugin looks beyond the shapes of pods."""
+        return bool(self._seers)
+
+    def aspects(self, gang: Waiting, pod: PodView) -> Aspects:
+        """What plugins know of a pod beside its shape."""
+        found = ((name, ask(gang, pod=pod)) for name, ask in self._seers)
+        return tuple((name, said) for name, said in found if said is not None)
+
     def predicate(self, layout: Layout, shape: PodShape) -> Mask:
         """Nodes that every plugin accepts; unready and cordoned ones are never among them."""
         mask = layout.usable.copy()
@@ -150,14 +163,14 @@ class Tiers:
         asked = self._all["domains"]
         return asked[0](gang) if asked else (None,)
 
-    def took(self, spot: Spot) -> None:
-        """Tell who keeps books of their own."""
-        for tell in self._all["took"]:
-            tell(spot)
+    @property
+    def keeps_books(self) -> bool:
+        """Whether any plugin wants to hear what is taken and given back."""
+        return bool(self._all["took"] or self._all["gave_back"])
 
-    def gave_back(self, spot: Spot) -> None:
-        """Tell who keeps books of their own."""
-        for tell in self._all["gave_back"]:
+    def told(self, spot: Spot, sign: int) -> None:
+        """Tell who keeps books of their own: a spot was taken (1) or given back (-1)."""
+        for tell in self._all["took" if sign > 0 else "gave_back"]:
             tell(spot)
 
     def wakes(self) -> float:

@@ -13,6 +13,7 @@ from hypothesis import strategies as some
 from member_agent.scheduling.configuration import BadConfiguration
 from member_agent.scheduling.plugins.protocol import Victim
 from member_agent.views import project_queue
+from member_agent.views.hints import TASK_PRIORITY
 from policies.shapes import PodShape, Taint
 from tests.member_agent.scheduling.build import (
     Made,
@@ -77,6 +78,17 @@ def test_priority_serves_the_more_important_pods_of_a_gang_first() -> None:
     assert [binding.pod.index for binding in found.bindings] == [2]
     found = decide(nodes(1), Made(made.group, pods, 0), by=without("priority"))
     assert [binding.pod.index for binding in found.bindings] == [0]
+
+
+def test_priority_serves_the_more_important_tasks_of_equal_pods_first() -> None:
+    made = gang("g", pods=3, minimum=1)
+    pods = tuple(dataclasses.replace(pod, hints=((TASK_PRIORITY, text),)) for pod, text in zip(made.pods, "17x", strict=True))
+    assert [binding.pod.index for binding in decide(nodes(1), Made(made.group, pods, 0)).bindings] == [1]
+    assert [binding.pod.index for binding in decide(nodes(1), Made(made.group, pods, 0), by=without("priority")).bindings] == [
+        0
+    ]
+    off = configuration("{name: priority, enableTaskOrder: false}", "predicates")
+    assert [binding.pod.index for binding in decide(nodes(1), Made(made.group, pods, 0), by=off).bindings] == [0]
 
 
 # --- drf -------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from apis.vectors import ResourceVector
-from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores, Shortage
+from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores, Shortage, Spot
 from member_agent.scheduling.configuration import parse
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.plugins.protocol import GATES, Allowance, Ballot, Nothing, Order, Plugin, Session, Victim, Vote
@@ -222,3 +222,26 @@ def test_an_entry_point_that_is_no_plugin_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="names its plugin"):
         Orders.name = "orders"
         installed([importlib.metadata.EntryPoint("other", f"{__name__}:Orders", GROUP)])
+
+
+class Keeps(Says):
+    """Keeps books of its own: pods by row."""
+
+    def took(self, spot: Spot) -> None:
+        self._said["book"][spot.row] = self._said["book"].get(spot.row, 0) + spot.count
+
+    def gave_back(self, spot: Spot) -> None:
+        self._said["book"][spot.row] -= spot.count
+
+
+def test_who_keeps_books_hears_of_every_spot_before_the_next_question() -> None:
+    book: dict[int, int] = {}
+    tiers = Tiers([[Keeps(book=book)]])
+    found = inventory([node("n", cpu=4)])
+    room = found.room.copy(rules=tiers)
+    room.told = tiers.told
+    assert tiers.keeps_books
+    assert isinstance(room.place([(shape(1), 2), (shape(3), 1)]), Shortage)
+    assert book == {0: 0}
+    room.place([(shape(1), 2), (shape(2), 1)])
+    assert book == {0: 3}
