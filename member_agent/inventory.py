@@ -103,6 +103,14 @@ class Inventory:
         if self._assumed.pop(uid, None) is not None:
             self._drop(uid)
 
+    def reserve(self, uid: str, held: Held) -> None:
+        """Room for a pod that is not there yet, under a name of its own."""
+        self._hold(uid, held)
+
+    def unreserve(self, uid: str) -> None:
+        """It is free again."""
+        self._drop(uid)
+
     def assumed(self, uid: str) -> bool:
         """Whether a binding of this pod is on its way."""
         return uid in self._assumed

@@ -21,6 +21,7 @@ from machinery.metrics import Metrics
 from machinery.port import Port
 from member_agent import views
 from member_agent.asking import Foresight
+from member_agent.contact import HubContact
 from member_agent.inventory import Inventory
 from member_agent.jobs.controller import JobController
 from member_agent.jobs.controller import Stores as JobStores
@@ -137,7 +138,7 @@ def _home(ground: Ground) -> str:
     return keys.execution_namespace(ground.settings.cluster)
 
 
-def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, ProfileKeeper] | None:
+def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, ProfileKeeper, HubContact] | None:
     """The scheduler, where pods are ours to place; otherwise only the picture of the resources is kept."""
     if not runs_jobs(ground.ruling):
         stores.nodes.subscribe(ground.inventory.node_changed)
@@ -151,6 +152,9 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
         changed=lambda: scheduling.wake(),
         file=settings.configuration,
     )
+    contact = HubContact(
+        ground.hub, namespace=_home(ground), clock=ground.clock, wanted=lambda: scheduling.waits_for_the_hub
+    )
     scheduling = SchedulingController(
         port=ground.local,
         stores=SchedulingStores(
@@ -159,6 +163,7 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
             groups=stores.groups,
             queues=stores.queues,
             priorities=stores.priorities,
+            jobs=stores.jobs,
             quotas=ground.here.add(kinds.RESOURCE_QUOTA, project_quota),
         ),
         inventory=ground.inventory,
@@ -168,9 +173,10 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
         events=ground.events,
         configuration=lambda: profile.profile.current,
         registry=registry,
+        heard=contact.heard,
     )
     ground.running.listen(scheduling.wake)
-    return scheduling, profile
+    return scheduling, profile, contact
 
 
 def _works(ground: Ground, stores: Stores, ledger: Ledger) -> WorkController:

@@ -90,6 +90,9 @@ class SchedulingSettings(_Settings):
         description="a gang that never was whole and holds fewer nodes than its minimum gives them back after so long; "
         "as long as parts of a gang over clusters wait for each other (protocol.md 5)",
     )
+    hold_without_hub: float = Field(
+        default=300.0, gt=0, description="room held for a gang over clusters outlives the hub's last answer by this (protocol.md 5)"
+    )
     partial_pause: float = Field(default=60.0, gt=0, description="first wait of a gang that gave its nodes back; doubles")
     partial_pause_limit: float = Field(default=600.0, gt=0, description="longest wait of a gang that gave its nodes back")
 

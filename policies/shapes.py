@@ -137,7 +137,11 @@ class Gang:
         return tuple((task.shape, task.replicas) for task in self.tasks if task.replicas)
 
     def least(self) -> tuple[tuple[PodShape, int], ...]:
-        """Shapes and counts of the gang minimum.
+        """Shapes and counts of the gang minimum."""
+        return tuple((task.shape, count) for task, count in self.minima())
+
+    def minima(self) -> tuple[tuple[Task, int], ...]:
+        """Tasks and counts of the gang minimum.
 
         Task minima count only while together they do not exceed the Job's minimum (reference/volcano.md 4.3, gang); what
         is missing to the minimum is taken in the order of tasks.
@@ -150,7 +154,7 @@ class Gang:
             more = min(missing, task.replicas - floors[index])
             floors[index] += more
             missing -= more
-        return tuple((task.shape, count) for task, count in zip(self.tasks, floors, strict=True) if count)
+        return tuple((task, count) for task, count in zip(self.tasks, floors, strict=True) if count)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

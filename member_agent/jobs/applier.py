@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from apis import kinds
+from apis import keys, kinds
 from apis.kinds import Kind
 from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
@@ -172,6 +172,14 @@ class JobApplier:
         except errors.Conflict:
             self.drop(job)
             raise
+
+    async def release_group(self, group: GroupView) -> None:
+        """Take the wish for a hold away, against the version on which the hold was not given up. Raises Conflict."""
+        body = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": group.version},
+            {"op": "remove", "path": f"/metadata/annotations/{keys.HOLD_WANTED.replace('/', '~1')}"},
+        ]
+        await self._port.patch(kinds.POD_GROUP, group.name, body, type=PatchType.JSON, namespace=group.namespace)
 
     async def remove_objects(self, job: JobView, manifest: Manifest) -> None:
         """Take away the objects of plugins; claims stay, and so does what belongs to somebody else. Raises BadArgument."""

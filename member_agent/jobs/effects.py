@@ -62,6 +62,7 @@ def _alive(scene: Scene) -> Plan:
         create_group=group is None and (snapshot.queue is not None or job.record is not None),
         # A changed spec may change what the minimum asks for without changing the minimum.
         update_group=fits and group is not None and (changed or groups.differs(job, group)),
+        release_group=fits and group is not None and _may_release(job, group),
         create=tuple(_missing(scene)) if starts else (),
         delete=delete,
     )
@@ -70,8 +71,15 @@ def _alive(scene: Scene) -> Plan:
 def _may_make_pods(job: JobView, group: GroupView) -> bool:
     """Pods are made once the group is let in; a hub-run group is, unless its gang over clusters still prepares."""
     if job.record is not None and group.admitted:
-        return job.record.release
+        dropped = group.hold is not None and bool(group.hold.dropped)
+        return job.record.release and not group.hold_wanted and not dropped
     return group.phase != "Pending"
+
+
+def _may_release(job: JobView, group: GroupView) -> bool:
+    """The wish for a hold is taken away, which is the release; never from a hold that was given up (protocol.md 5)."""
+    released = job.record is not None and job.record.release and bool(group.hold_wanted)
+    return released and not (group.hold is not None and group.hold.dropped)
 
 
 def _missing(scene: Scene) -> Iterator[PodOrder]:

@@ -59,6 +59,7 @@ def pod_group(job: JobView, manifest: Mapping[str, Any], *, priorities: Mapping[
             "annotations": {
                 **{name: text for name, text in given.items() if name not in OWN_FIELDS},
                 keys.JOB_VERSION: str(version),
+                **({} if job.record is None or job.record.release else {keys.HOLD_WANTED: str(job.record.epoch)}),
             },
             "ownerReferences": [owner(job)],
         },

@@ -78,6 +78,8 @@ class Maker:
         group = self._stores.group_of(job)
         if decided.delete_group and group is not None:
             await self._applier.delete_group(job, group)
+        if decided.release_group and group is not None:
+            await self._applier.release_group(group)
         needed = decided.ensure or decided.remove_objects or decided.create_group or decided.update_group or decided.create
         manifest = await self._applier.manifest(job) if needed else None
         if manifest is None or (decided.create_group and not self._admitted(job, manifest)):

@@ -36,6 +36,8 @@ class Plan:
     remove_objects: bool = False
     create_group: bool = False
     update_group: bool = False
+    release_group: bool = False
+    """Room is held for it no more: its pods come."""
     delete_group: bool = False
     create: tuple[PodOrder, ...] = ()
     delete: tuple[PodView, ...] = ()

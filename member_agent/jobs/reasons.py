@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from member_agent.jobs.roster import Roster
-from member_agent.views import GroupView, JobStatus, JobView, QueueView, Role
+from member_agent.views import HELD, HOLD_DROPPED, GroupView, JobStatus, JobView, QueueView, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,9 @@ def why_pending(job: JobView, *, roster: Roster, facts: Facts) -> tuple[str, str
         return "WorkMissing", f"no pod is made: Work {job.work[0]}/{job.work[1]} is not there or is being withdrawn"
     if facts.missing_claims:
         return "PVCError", f"spec.volumes: claim {', '.join(facts.missing_claims)} does not exist"
+    told = of_hold(job, facts.group)
+    if told is not None:
+        return told
     if facts.obstacle is not None:
         return facts.obstacle.reason, facts.obstacle.message
     stuck = sorted((pod.name, pod.trouble) for pod in roster.stuck.values() if pod.trouble is not None)
@@ -52,6 +55,18 @@ def why_pending(job: JobView, *, roster: Roster, facts: Facts) -> tuple[str, str
     if facts.held:
         return "TaskDependency", "; ".join(waits_for(job.rules.role(name)) for name in facts.held)
     return without_pods(job)
+
+
+def of_hold(job: JobView, group: GroupView | None) -> tuple[str, str] | None:
+    """How the hold of a gang over clusters stands (protocol.md 5); None where there is none, or room is still looked for."""
+    record = group.hold if group is not None else None
+    if job.record is None or record is None or record.n != job.record.epoch:
+        return None
+    if record.dropped:
+        return HOLD_DROPPED, f"hold {record.n} was given up: {record.dropped}; a release of it is not obeyed"
+    if job.record.release:
+        return None
+    return HELD, f"hold {record.n}: room for {record.pods} pods is held on {record.nodes} nodes until all clusters are prepared"
 
 
 def without_pods(job: JobView) -> tuple[str, str]:

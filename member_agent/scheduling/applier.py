@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
 
 import msgspec
 
-from apis import kinds
+from apis import keys, kinds
 from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
 from member_agent.scheduling.decisions import Binding
-from member_agent.views import GroupStatus, GroupView, PodView
+from member_agent.views import GroupStatus, GroupView, HoldRecord, PodView, encode_hold
 
 
 class Bound(enum.Enum):
@@ -55,15 +56,32 @@ class SchedulingApplier:
         except (errors.Conflict, errors.NotFound):
             return
 
-    async def write_status(self, group: GroupView, status: GroupStatus) -> bool:
-        """Write the status against the version it was made from; False when the group has changed or gone."""
+    async def write_status(self, group: GroupView, status: GroupStatus, *, hold: HoldRecord | None = None) -> bool:
+        """Write the status, and the answer about a hold with it, against the version it was made from; False when the group has
+        changed or gone."""
         # PodGroup has no status subresource upstream: status is part of the object (reference/volcano.md 2.1).
         body = [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": group.version},
             {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)},
+            *([_answer(hold)] if hold is not None else []),
         ]
+        return await self._patch(group, body)
+
+    async def drop_hold(self, group: GroupView, record: HoldRecord) -> bool:
+        """Store that a hold is given up, against the version that still wishes for it; False when the group has changed or
+        gone."""
+        return await self._patch(
+            group, [{"op": "replace", "path": "/metadata/resourceVersion", "value": group.version}, _answer(record)]
+        )
+
+    async def _patch(self, group: GroupView, body: list[dict[str, Any]]) -> bool:
         try:
             await self._port.patch(kinds.POD_GROUP, group.name, body, type=PatchType.JSON, namespace=group.namespace)
         except (errors.Conflict, errors.NotFound):
             return False
         return True
+
+
+def _answer(record: HoldRecord) -> dict[str, Any]:
+    """The operation that writes it; a group that wants a hold has annotations."""
+    return {"op": "add", "path": f"/metadata/annotations/{keys.HOLD.replace('/', '~1')}", "value": encode_hold(record)}

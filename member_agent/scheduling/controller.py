@@ -23,6 +23,8 @@ from member_agent.scheduling.applier import Bound, SchedulingApplier
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding
 from member_agent.scheduling.foresight import Foreseer
+from member_agent.scheduling.holding import Holding
+from member_agent.scheduling.holds import HoldPhase, phase_of
 from member_agent.scheduling.lifecycle import GroupPhase
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.planner import BUILT_IN, default, plan
@@ -32,7 +34,7 @@ from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs, Snapshot, gang_key
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupCounts, GroupView, NodeView, PodView, PriorityView, QueueView
+from member_agent.views import GroupCounts, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
 from member_agent.views.quotas import QuotaView
 
 ROUND = "round"
@@ -47,6 +49,8 @@ class Stores:
     groups: Informer[GroupView]
     queues: Informer[QueueView]
     priorities: Informer[PriorityView]
+    jobs: Informer[JobView] | None = None
+    """None: no gang over clusters prepares here."""
     quotas: Informer[QuotaView] | None = None
     """None: nobody's quota is looked at."""
 
@@ -67,7 +71,9 @@ class SchedulingController:
         events: EventRecorder,
         configuration: Callable[[], Configuration] = default,
         registry: Registry = BUILT_IN,
+        heard: Callable[[], float] | None = None,
     ) -> None:
+        """`heard`: when the hub last answered, boot clock; without it the hub is never away."""
         self._stores = stores
         self._inventory = inventory
         self._clock = clock
@@ -87,6 +93,17 @@ class SchedulingController:
         self._kept: tuple[str, ...] = ()
         """Nodes that wait for a gang since the last round."""
         self._pending: dict[Key, GroupView] = {}
+        self._holding = Holding(
+            stores.groups,
+            inventory=inventory,
+            pods=self._gangs.pods,
+            applier=self._applier,
+            clock=clock,
+            heard=heard or clock.boot,
+            patience=settings.hold_without_hub,
+            wake=self._wake,
+        )
+        self._holds = self._holding.holds
         self._told = Teller(
             stores.groups,
             gangs=self._gangs,
@@ -96,9 +113,12 @@ class SchedulingController:
             clock=clock,
             settings=settings,
             later=lambda seconds: self._rounds.add_after(ROUND, seconds),
+            answer=self._holds.answer,
         )
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
+        if stores.jobs is not None:
+            stores.jobs.subscribe(self._holding.job_changed)
         stores.groups.subscribe(self._group_changed)
         stores.queues.subscribe(self._queue_changed)
         stores.priorities.subscribe(lambda _: self._wake())
@@ -115,16 +135,23 @@ class SchedulingController:
             self._stores.priorities,
         ):
             await informer.wait_synced()
-        if self._stores.quotas is not None:
-            await self._stores.quotas.wait_synced()
+        for optional in (self._stores.quotas, self._stores.jobs):
+            if optional is not None:
+                await optional.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(run_workers(self._rounds, self._round, workers=1, name="scheduling", metrics=metrics))
             group.create_task(
                 run_workers(self._binds, self._bind, workers=self._settings.binds_at_once, name="binding", metrics=metrics)
             )
             group.create_task(self._told.run(metrics))
+            group.create_task(self._holding.run(metrics))
             group.create_task(run_workers(self._releases, self._release, workers=4, name="gang-release", metrics=metrics))
             group.create_task(run_workers(self._gates, self._open, workers=8, name="queue-gates", metrics=metrics))
+
+    @property
+    def waits_for_the_hub(self) -> bool:
+        """Whether room is held that the hub is to release."""
+        return bool(self._holds.waiting_for_the_hub())
 
     @property
     def foresight(self) -> Foreseer:
@@ -166,13 +193,19 @@ class SchedulingController:
         if (key is not None and waits) or freed or (pod is None and key is not None):
             self._wake()
         if key is not None:
+            self._holds.look(key)
             self._told.look(key)
 
     def _group_changed(self, change: Change[GroupView]) -> None:
         self._gangs.group_changed(change)
         group = change.new
+        before = self._holds.version
+        self._holds.group_changed(change.key, group)
+        if self._holds.version != before:
+            self._wake()
         if group is None:
-            self._pending.pop(change.key, None)
+            if self._pending.pop(change.key, None) is not None:
+                self._wake()  # what was spoken for is not any more
             self._told.forget(change.key)
             self._patience.forget_gang(change.key)
             return
@@ -183,7 +216,7 @@ class SchedulingController:
             self._pending[change.key] = group
         if group.phase != GroupPhase.PENDING:
             self._told.settled(change.key)
-        if old is None or (old.phase, old.min_member, old.admitted) != (group.phase, group.min_member, group.admitted):
+        if old is None or _asks(old) != _asks(group):
             self._wake()
         self._told.look(change.key)
 
@@ -216,6 +249,11 @@ class SchedulingController:
             self._inventory.assume(binding.pod, node=binding.node)
             self._bindings[binding.pod.uid] = binding
             self._binds.add(binding.pod.uid)
+        for key in {gang_key(binding.pod) for binding in decided.bindings}:
+            self._holds.look(key)
+        for hold in decided.prepared:
+            self._holds.decided(hold)
+            self._told.at_once(hold.key)
         for key in decided.admitted:
             self._told.admitted(key)
         for pod in decided.opened:
@@ -239,11 +277,14 @@ class SchedulingController:
             resting=lambda key: self._patience.resting(key, now=self._clock.boot()),
             now=self._clock.now().timestamp(),
             quotas=self._quotas(),
+            preparing=self._holds.preparing(priority=self._priority),
+            berths=self._holds.entries(),
         )
 
     def _soonest(self, wakes: float, *, now: float) -> float | None:
         """Seconds until time alone changes an answer: of our own pauses, or of a plugin (at a wall clock time)."""
-        pause = self._patience.soonest(now=now)
+        pauses = [each for each in (self._patience.soonest(now=now), self._holding.overdue(now=now)) if each is not None]
+        pause = min(pauses, default=None)
         if math.isinf(wakes):
             return pause
         left = max(wakes - self._clock.now().timestamp(), 0.0) + self._settings.coalesce
@@ -289,6 +330,7 @@ class SchedulingController:
         """A fact for the next round: the room is free again, and the pod waits a little longer each time."""
         self._inventory.forget(binding.pod.uid)
         key = gang_key(binding.pod)
+        self._holds.look(key)
         group = self._stores.groups.get(*key)
         self._patience.refused(
             binding,
@@ -322,6 +364,11 @@ class SchedulingController:
             await self._applier.open_gate(pod)
             del self._opening[uid]
         return None
+
+
+def _asks(group: GroupView) -> tuple[str, int, bool, int, HoldPhase]:
+    """What of a group decides on what is done for it."""
+    return group.phase, group.min_member, group.admitted, group.hold_wanted, phase_of(group)
 
 
 def _decides(queue: QueueView) -> QueueView:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from machinery.informer import Key
+from member_agent.scheduling.holds import Hold
 from member_agent.scheduling.reasons import Reason
 from member_agent.views import PodView
 
@@ -35,3 +36,5 @@ class Plan:
     """Nodes on which whatever is or gets free waits for the first gang that finds no room."""
     opened: tuple[PodView, ...] = ()
     """Pods whose gate before their queue is opened."""
+    prepared: tuple[Hold, ...] = ()
+    """Room that is held from now on for gangs over clusters."""

@@ -6,6 +6,7 @@ snapshot and configuration give the same plan.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -15,6 +16,7 @@ from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.plugins.built_in import PLUGINS
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.registry import installed as installed_plugins
+from member_agent.scheduling.preparing import prepare
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Snapshot
 
@@ -27,7 +29,8 @@ def plan(snapshot: Snapshot, *, configuration: Configuration | None = None, regi
     session = OpenSession(snapshot, configuration=configuration or default(), registry=registry)
     for name in session.configuration.actions:
         registry.actions[name](session)
-    return session.plan()
+    prepared = prepare(session, snapshot.preparing)
+    return replace(session.plan(), prepared=prepared)
 
 
 def installed() -> Registry:

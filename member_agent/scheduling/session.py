@@ -15,6 +15,7 @@ from apis import keys
 from apis.vectors import ResourceVector
 from machinery.informer import Key
 from member_agent.room import Mask, Room, Spot, runs, sums
+from member_agent.scheduling.claims import Claims
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding, Plan
 from member_agent.scheduling.gates import Gates
@@ -53,6 +54,7 @@ class OpenSession:
         self._admitted: dict[Key, None] = {}
         self._books(snapshot)
         self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
+        self.claims = Claims(self, held=snapshot.berths, nominated=snapshot.nominated)
         self.tiers: Tiers = registry.open(configuration, session=self)
         self.room.rules = self.tiers
         self._sight = Sight(self.tiers)
@@ -231,6 +233,11 @@ class OpenSession:
     def _kept_nodes(self) -> tuple[str, ...]:
         """Names of the nodes whose room waits for one gang."""
         return tuple(compress(self.room.layout.names, self.reserved.tolist())) if self.reserved is not None else ()
+
+    @property
+    def decided(self) -> int:
+        """Bindings so far."""
+        return len(self._bindings)
 
     def plan(self) -> Plan:
         """What was decided."""

@@ -12,14 +12,18 @@ from types import MappingProxyType
 from typing import Final
 
 from machinery.informer import Change, Key
-from member_agent.inventory import Inventory
+from member_agent.inventory import Held, Inventory
 from member_agent.room import Room
 from member_agent.scheduling.gates import Gated, gangs_with
+from member_agent.scheduling.holds import HoldPhase, Preparing, phase_of
 from member_agent.scheduling.usage import NOTHING, Usage
 from member_agent.views import GroupView, PodView, QueueGate, QueueView
 from member_agent.views.quotas import QuotaView
 
 NO_QUOTAS: Final[Mapping[str, Sequence[QuotaView]]] = MappingProxyType({})
+
+
+NO_BERTHS: Final[Mapping[Key, Sequence[Held]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,12 @@ class Snapshot:
     """Gangs with pods for which only the gate before their queue is left: these pods."""
     passed: tuple[Waiting, ...] = ()
     """Gangs with pods that passed that gate and have no node: these pods."""
+    preparing: tuple[Preparing, ...] = ()
+    """Gangs over clusters that want room held."""
+    berths: Mapping[Key, Sequence[Held]] = field(default_factory=dict)
+    """What is held for such gangs; it is taken off the room."""
+    nominated: tuple[PodView, ...] = ()
+    """Pods of other schedulers with a node that is being cleared for them."""
 
 
 class Gangs:
@@ -96,11 +106,13 @@ class Gangs:
         self._pods: dict[Key, dict[str, PodView]] = {}
         self._waiting: dict[Key, dict[str, PodView]] = {}
         self.gated = Gated()
+        self._nominated: dict[str, PodView] = {}
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
         """Fold one change in; the key of the gang concerned, None for pods of other schedulers and pods without a group."""
         pod = change.new or change.old
         if pod is None or pod.scheduler != self._scheduler:
+            self._foreign_changed(change)
             return None
         if change.old is not None:
             self._drop(change.old)
@@ -113,6 +125,14 @@ class Gangs:
             if not (pod.node or pod.ended or pod.deleting or pod.gated):
                 self._waiting.setdefault(key, {})[pod.uid] = pod
         return key
+
+    def _foreign_changed(self, change: Change[PodView]) -> None:
+        """Pods of other schedulers count where they are; of those that wait only a nominated node matters."""
+        pod = change.new
+        if pod is not None and pod.nominated and not (pod.node or pod.ended or pod.deleting):
+            self._nominated[pod.uid] = pod
+        elif self._nominated and (last := pod or change.old) is not None:
+            self._nominated.pop(last.uid, None)
 
     def group_changed(self, change: Change[GroupView]) -> None:
         """Fold one change in: its pods count for the queue it names."""
@@ -172,6 +192,8 @@ class Gangs:
         queues: Mapping[str, QueueView],
         held_back: Callable[[PodView], bool],
         resting: Callable[[Key], bool] = lambda _: False,
+        preparing: tuple[Preparing, ...] = (),
+        berths: Mapping[Key, Sequence[Held]] = NO_BERTHS,
         now: float = 0.0,
         quotas: Mapping[str, Sequence[QuotaView]] = NO_QUOTAS,
     ) -> Snapshot:
@@ -196,7 +218,10 @@ class Gangs:
         expected = [
             self.gated.asking(group, passed=True)
             for key, group in pending.items()
-            if (group.phase != "Pending" or group.admitted) and not self.tally(key).total_placed and not resting(key)
+            if (group.phase != "Pending" or group.admitted) and not self.tally(key).total_placed
+            and not resting(key)
+            and key not in berths
+            and phase_of(group) is not HoldPhase.DROPPED
         ]
         return Snapshot(
             room=self._inventory.room.copy(),
@@ -210,6 +235,9 @@ class Gangs:
             made=lambda key: len(self._pods.get(key, ())),
             quotas=quotas,
             now=now,
+            preparing=preparing,
+            berths=berths,
+            nominated=tuple(pod for _, pod in sorted(self._nominated.items())),
             shut=gangs_with(self.gated.of(QueueGate.SHUT), waiting=gang_of, assumed=self._inventory.assumed),
             passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),
         )

@@ -18,7 +18,7 @@ from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs
 from member_agent.scheduling.statuses import UNSCHEDULABLE, event_of, status_of
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupCondition, GroupStatus, GroupView
+from member_agent.views import GroupCondition, GroupStatus, GroupView, HoldRecord
 
 PODS_TOLD: Final = 16
 """Pods of one gang that get an event for a reason: they all wait for the same."""
@@ -27,7 +27,8 @@ WRITERS: Final = 8
 
 
 class Teller:
-    """The status of every PodGroup. `later` has a round made after so many seconds."""
+    """The status of every PodGroup. `later` has a round made after so many seconds; `answer` is what a wish for a hold is told,
+    in the same write."""
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Teller:
         clock: Clock,
         settings: SchedulingSettings,
         later: Callable[[float], None],
+        answer: Callable[[GroupView], HoldRecord | None],
     ) -> None:
         self._groups = groups
         self._gangs = gangs
@@ -49,6 +51,7 @@ class Teller:
         self._clock = clock
         self._settings = settings
         self._later = later
+        self._answer = answer
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._admitted: set[Key] = set()
         self._reasons: dict[Key, Reason] = {}
@@ -62,6 +65,10 @@ class Teller:
     def admitted(self, key: Key) -> None:
         """A round let the group in: others wait for that word."""
         self._admitted.add(key)
+        self._queue.add(key)
+
+    def at_once(self, key: Key) -> None:
+        """There is an answer that others wait for."""
         self._queue.add(key)
 
     def settled(self, key: Key) -> None:
@@ -94,6 +101,8 @@ class Teller:
         event = event_of(group, tally, admitted=key in self._admitted)
         phase = GROUP.step(GroupPhase(group.phase), event, story=f"PodGroup {key[0]}/{key[1]}")
         status = group.status
+        if self._answer(group) is not None:
+            self._queue.add(key)
         if phase.value != group.phase:
             urgent = event is GroupEvent.ADMITTED
             self._queue.add_after(key, 0.0 if urgent else self._settings.phase_after)
@@ -111,7 +120,8 @@ class Teller:
             reason=self._reasons.get(key),
             now=stamp(self._clock.now()),
         )
-        if wanted != group.status and await self._applier.write_status(group, wanted):
+        answer = self._answer(group)
+        if (wanted != group.status or answer is not None) and await self._applier.write_status(group, wanted, hold=answer):
             self._tell(group, wanted)
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from member_agent.views.gates import QueueGate
 from member_agent.views.groups import SCHEDULED, GroupCondition, GroupStatus, GroupView, project_group
+from member_agent.views.holds import HELD, HOLD_DROPPED, HeldFor, HoldRecord, encode_hold, held_for
 from member_agent.views.jobs import JobCondition, JobMemory, JobState, JobStatus, JobView, Policy, Role, Rules, TaskCount
 from member_agent.views.meta import Condition, Meta, Named, condition, project_named
 from member_agent.views.nodes import OUT_OF_SERVICE, NodeView, project_node
@@ -24,6 +25,10 @@ __all__ = [
     "GroupCounts",
     "GroupStatus",
     "GroupView",
+    "HELD",
+    "HOLD_DROPPED",
+    "HeldFor",
+    "HoldRecord",
     "JobCondition",
     "JobMemory",
     "JobState",
@@ -49,6 +54,8 @@ __all__ = [
     "WorkView",
     "condition",
     "digest",
+    "encode_hold",
+    "held_for",
     "project_group",
     "project_named",
     "project_node",

@@ -13,6 +13,7 @@ from apis.vectors import ResourceVector
 from machinery.port import Document
 from member_agent.views.hints import OF_GROUPS, Hints, hints_of
 from member_agent.views.meta import Meta, Wire, number
+from member_agent.views.holds import HoldRecord, hold_of
 
 SCHEDULED = "Scheduled"
 """Condition of a PodGroup: True while its minimum has nodes, False once it had."""
@@ -80,6 +81,11 @@ class GroupView:
     hints: Hints = ()
     """Annotations that plugins of the scheduler read."""
 
+    hold_wanted: int = 0
+    """Number of the hold that is wished for; 0 for none (protocol.md 5)."""
+    hold: HoldRecord | None = None
+    """The answer to such a wish."""
+
     @property
     def phase(self) -> str:
         """Empty counts as Pending."""
@@ -116,5 +122,6 @@ def project_group(document: Document) -> GroupView:
         owner_kind=sys.intern(meta.controller_kind),
         job_version=number(meta.annotation(keys.JOB_VERSION), otherwise=0),
         waiting_time=meta.annotation("sla-waiting-time") or meta.annotation("volcano.sh/sla-waiting-time"),
+        **hold_of(meta),
         hints=hints_of(meta, OF_GROUPS),
     )

@@ -13,7 +13,7 @@ import msgspec
 
 from apis import keys
 from apis.capacity import Orphan
-from apis.runs import RefusalReason, RunRecord
+from apis.runs import RefusalReason, RunRecord, encode
 from machinery import errors
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Key, is_newer
@@ -395,6 +395,9 @@ class WorkController:
                 memory.job = self._projector.job(await applier.adopt(work, job))
             case planner.PassOn():
                 memory.job = self._projector.job(await applier.annotate(job, {keys.COMMAND: work.order}))
+            case planner.Release():
+                assert work.record is not None
+                memory.job = self._projector.job(await applier.annotate(job, {keys.RUN: encode(work.record)}))
             case planner.DeleteJob():
                 await applier.delete(job)
                 document = await applier.job(work)

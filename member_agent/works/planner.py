@@ -67,6 +67,11 @@ class PassOn:
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """Every part of the gang over clusters is prepared: write it on the local Job (protocol.md 5)."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Mark the local Job as being deleted; its finalizer keeps it."""
 
@@ -140,6 +145,7 @@ Step = (
     | Adopt
     | Update
     | PassOn
+    | Release
     | DeleteJob
     | ListPods
     | RecordNodes
@@ -289,6 +295,9 @@ def _applied(snapshot: Snapshot) -> Step:
         return RecordNodes({**snapshot.recorded, **snapshot.endangered})
     if work.order and work.order != job.order and job.phase not in ENDS:
         return PassOn()
+    released = work.record is not None and work.record.release and job.record is not None and not job.record.release
+    if released and job.phase not in ENDS:
+        return Release()
     if work.suspended:
         return Report()
     if job.work_digest == work.digest or job.phase in ENDS or snapshot.offered_error:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from apis import kinds
-from member_agent.views import Condition, JobView, WorkView, condition, status_digest
+from member_agent.views import HELD, HOLD_DROPPED, Condition, JobView, WorkView, condition, status_digest
 from member_agent.works.planner import ENDS, Refuse
 from member_agent.works.remains import Left
 
@@ -88,9 +88,21 @@ def running(work: WorkView, job: JobView, *, now: str) -> Status | None:
     """Applied=True and how the Job stands; None when that is said already."""
     manifest = _job_status(job)
     conditions = _set(work, Condition("Applied", "True", "AppliedSuccessful"), now=now)
+    prepared = _prepared(job)
+    if prepared is not None:
+        conditions = _set(work, prepared, now=now, to=conditions)
     if work.applied and conditions == work.conditions and status_digest(manifest) == work.reported:
         return None
-    return Status(conditions, manifest, health(job), _urgency(work, job))
+    told = prepared is None or prepared in (msgspec.structs.replace(each, last_transition_time="") for each in work.conditions)
+    return Status(conditions, manifest, health(job), _urgency(work, job) if told else Urgency.NOW)
+
+
+def _prepared(job: JobView) -> Condition | None:
+    """What a gang over clusters is told of its hold: Prepared(n), or that it was given up (protocol.md 5)."""
+    state, record = job.status.state, job.record
+    if record is None or state.reason not in (HELD, HOLD_DROPPED):
+        return None
+    return Condition("Prepared", "True" if state.reason == HELD else "False", state.reason, f"{record.epoch}: {state.message}")
 
 
 def health(job: JobView) -> str:
@@ -135,14 +147,17 @@ def _acknowledged(text: str) -> str:
     return found.order if found.done else ""
 
 
-def _set(work: WorkView, wanted: Condition, *, now: str) -> tuple[Condition, ...]:
-    """The Work's conditions with one set; its time moves only when its status does."""
+def _set(
+    work: WorkView, wanted: Condition, *, now: str, to: tuple[Condition, ...] | None = None
+) -> tuple[Condition, ...]:
+    """The Work's conditions (or `to`) with one set; its time moves only when its status does."""
     present = condition(work.conditions, wanted.type)
     since = present.last_transition_time if present is not None and present.status == wanted.status else now
     stamped = msgspec.structs.replace(wanted, last_transition_time=since or now)
+    before = work.conditions if to is None else to
     if present is None:
-        return (*work.conditions, stamped)
-    return tuple(stamped if each.type == wanted.type else each for each in work.conditions)
+        return (*before, stamped)
+    return tuple(stamped if each.type == wanted.type else each for each in before)
 
 
 def _names(names: tuple[str, ...]) -> str:

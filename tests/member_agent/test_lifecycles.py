@@ -9,11 +9,18 @@ import pytest
 
 from member_agent.jobs.lifecycle import ENDS, JOB, JobEvent, JobPhase
 from member_agent.queues.lifecycle import QUEUE
+from member_agent.scheduling.holds import HOLD
 from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
 from member_agent.works.lifecycle import WORK
 from policies.tables import Table, UnknownEdge
 
-PAGES: dict[str, Table[Any, Any]] = {"job.md": JOB, "podgroup.md": GROUP, "queue.md": QUEUE, "work.md": WORK}
+PAGES: dict[str, Table[Any, Any]] = {
+    "hold.md": HOLD,
+    "job.md": JOB,
+    "podgroup.md": GROUP,
+    "queue.md": QUEUE,
+    "work.md": WORK,
+}
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "lifecycles"
 
 

@@ -95,10 +95,11 @@ class Allocation:
                 heapq.heappush(ahead, (self._tiers.queue_order(name), name))
 
     def _try(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> None:
-        reason = self._barred(gang)
-        if reason is None:
-            ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)
-            reason = self._more(gang, pods, again=again) if ready else self._minimum(gang)
+        with self._session.claims.aside(gang):
+            reason = self._barred(gang)
+            if reason is None:
+                ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)
+                reason = self._more(gang, pods, again=again) if ready else self._minimum(gang)
         if reason is None:
             return
         if not again:
@@ -125,7 +126,7 @@ class Allocation:
         full = self._full(gang, first)
         needs = [(shape, len(pods)) for shape, pods in by_shape(first)]
         short: Shortage | None = None
-        for domain in self._tiers.domains(gang):
+        for domain in self._session.claims.places(first, self._tiers.domains(gang)):
             within = self._open(domain)
             placed = self._session.room.place(needs, within=within)
             if not isinstance(placed, Shortage):
@@ -246,7 +247,7 @@ class Allocation:
     def _open(self, domain: Mask | None) -> Mask | None:
         """Nodes of the domain that wait for nobody else."""
         reserved = self._session.reserved
-        if reserved is None:
+        if reserved is None or self._session.claims.owns(domain):
             return domain
         return ~reserved if domain is None else domain & ~reserved
 

@@ -143,3 +143,21 @@ def test_a_group_waits_for_its_namespaces_quota_and_goes_on_when_that_grows() ->
         await stage.until(lambda: phase_of_group(stage) == "Running", timeout=30)
 
     play(story)
+
+
+def test_a_group_that_goes_before_it_has_nodes_lets_the_next_one_in() -> None:
+    """The first is let in and its pods find no node; the queue has room for one of them at a time."""
+
+    async def story(stage: Stage) -> None:
+        await configure(stage, CAPACITY)
+        await create(stage, pod("large", cpu="9"))
+        await stage.until(lambda: bool(told(stage, "FailedScheduling")), timeout=60)
+        await create(stage, pod("next", cpu="8"))
+        await stage.world.advance(30)
+        assert stage.running() == []
+        groups = [each["metadata"]["name"] for each in stage.world.all(kinds.POD_GROUP, server=EAST)]
+        assert len(groups) == 2
+        await stage.world.client(EAST).delete(kinds.POD, "large", namespace="default")
+        await stage.until(lambda: stage.running() == ["next"], timeout=30)
+
+    play(story)
