@@ -353,6 +353,8 @@ class JobStatus(Model):
     running_duration: Duration | None = None
     controlled_resources: dict[str, str] | None = None
     conditions: list[JobCondition] | None = None
+    outputs: dict[str, str] | None = None
+    """Small values that pods left in their termination messages; beyond upstream."""
 
 
 class Job(Resource):

@@ -32,7 +32,7 @@ _DROPPED: Final = {
     "x-quantity",
     "x-opaque-metadata",
 }
-_COMPLETED: Final = {"required", "x-kubernetes-validations"}
+_COMPLETED: Final = {"pattern", "required", "x-kubernetes-validations"}
 
 Schema = dict[str, Any]
 

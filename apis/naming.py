@@ -6,6 +6,8 @@ from apis import kinds
 
 FNV_OFFSET = 0x811C9DC5
 FNV_PRIME = 0x01000193
+MAX_LABEL = 63
+"""Characters of a label value; names that pods carry as labels, or as host names, are no longer."""
 
 
 def fnv32a(text: str) -> int:
@@ -44,5 +46,9 @@ def pod_name(job: str, *, task: str, index: int) -> str:
 
 
 def flow_job_name(flow: str, *, step: str) -> str:
-    """Name of the Job of one step of a JobFlow: `<flow>-<step>`."""
-    return f"{flow}-{step}"
+    """Name of the Job of one step of a JobFlow: `<flow>-<step>`; where that is longer than a label value may be, its beginning
+    and a hash of all of it."""
+    whole = f"{flow}-{step}"
+    if len(whole) <= MAX_LABEL:
+        return whole
+    return f"{whole[: MAX_LABEL - 9].rstrip('-.')}-{fnv32a(whole):08x}"

@@ -126,6 +126,7 @@ def _total(known: Sequence[JobStatus], *, phase: str) -> JobStatus:
         retry_count=sum(status.retry_count for status in known),
         running_duration=max((status.running_duration or "" for status in known), default="") or None,
         task_status_count=_tasks(known),
+        outputs={name: value for status in known for name, value in status.outputs.items()},
     )
 
 

@@ -54,6 +54,8 @@ class JobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     task_status_count: dict[str, TaskState] = {}
     conditions: list[JobCondition] = []
     controlled_resources: dict[str, str] | None = None
+    outputs: dict[str, str] = {}
+    """Small values that pods left in their termination messages, by the names that the Job's annotation gives them."""
 
     @property
     def started(self) -> bool:

@@ -126,6 +126,11 @@ class JobView:
         return self.status.retry_count
 
     @property
+    def outputs(self) -> Mapping[str, str]:
+        """Values that its pods left, by name."""
+        return self.status.outputs
+
+    @property
     def running_duration(self) -> str:
         """As the member wrote it, "" when unknown."""
         return self.status.running_duration or ""

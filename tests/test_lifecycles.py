@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from controllers.flows.lifecycle import FLOW
+from controllers.flows.lifecycle import FLOW, STEP
 from policies.tables import Table
 
-PAGES: dict[str, Table[Any, Any]] = {"jobflow.md": FLOW}
+PAGES: dict[str, Table[Any, Any]] = {"jobflow.md": FLOW, "flow-step.md": STEP}
 FOLDER = Path(__file__).parent.parent / "docs" / "lifecycles"
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from apis.flow import JobFlow
 from controllers.admission.problems import Problem, among, first_cycle
+from policies.flows.rules import edit_problems, problems
+from policies.flows.spec import FlowSpec
 
 RETAIN_POLICIES = ("retain", "delete")
 
@@ -36,4 +40,17 @@ def validate_flow(flow: JobFlow) -> list[Problem]:
     if cycle is not None:
         field = f"spec.flows[{first[cycle[0]]}].dependsOn.targets"
         found.append(Problem(field, f"jobflow Flow is not DAG: {' waits for '.join(cycle)}"))
-    return found
+    told = {problem.field for problem in found}
+    own = problems(_spec(flow), graph_too=False)
+    return found + [Problem(each.field, each.message) for each in own if each.field not in told]
+
+
+def validate_flow_edit(old: JobFlow, new: JobFlow) -> list[Problem]:
+    """What an edit of a running flow may not do: steps that have begun stay what they are."""
+    recorded = (old.status.job_status_list if old.status else None) or []
+    begun = {record.step for record in recorded if record.step}
+    return [Problem(each.field, each.message) for each in edit_problems(_spec(old), _spec(new), begun=begun)]
+
+
+def _spec(flow: JobFlow) -> FlowSpec:
+    return msgspec.convert(flow.spec.model_dump(by_alias=True, exclude_none=True), FlowSpec)

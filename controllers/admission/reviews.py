@@ -21,7 +21,7 @@ from controllers.admission.crons import validate_cron_job
 from controllers.admission.defaults import default_job
 from controllers.admission.documents import Manifest
 from controllers.admission.facts import Facts
-from controllers.admission.flows import validate_flow
+from controllers.admission.flows import validate_flow, validate_flow_edit
 from controllers.admission.hypernodes import validate_hyper_node
 from controllers.admission.jobs import validate_job, validate_job_update
 from controllers.admission.patches import Operations
@@ -177,7 +177,9 @@ def _cron_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem
 def _flow_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
     if _leaves(request) or _same_spec(request):
         return []
-    return validate_flow(JobFlow.model_validate(request.new))
+    flow = JobFlow.model_validate(request.new)
+    edit = validate_flow_edit(JobFlow.model_validate(request.old), flow) if request.old is not None else []
+    return [*validate_flow(flow), *edit]
 
 
 def _queue_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,13 @@ import msgspec
 import orjson
 
 from apis import keys, kinds
-from controllers.flows.planner import FlowPlan, StepJob
-from controllers.flows.snapshot import FlowStatus, FlowView, creator
+from controllers.flows.bodies import flow_body, job_body
+from controllers.flows.plans import FlowPlan, StepJob
+from controllers.flows.snapshot import FlowStatus, FlowView
 from machinery import errors
 from machinery.port import Port, Preconditions, Propagation
 from machinery.retry import update
+from policies.flows.expressions import ExpressionError
 
 CREATIONS_AT_ONCE = 32
 """Jobs of one flow created in parallel: enough to keep a connection pool busy, few enough to leave room for other flows."""
@@ -23,7 +26,7 @@ CREATIONS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a plan. `stale`: the flow has changed, look again at the next event; `refused`: step to message."""
+    """What became of a plan. `stale`: the flow has changed, look again at the next event; `refused`: names and messages."""
 
     stale: bool = False
     refused: tuple[tuple[str, str], ...] = ()
@@ -35,15 +38,18 @@ class FlowApplier:
     def __init__(self, port: Port) -> None:
         self._port = port
 
-    async def commit(self, flow: FlowView, plan: FlowPlan) -> Outcome:
-        """Status first, so that recorded ends precede what depends on them; then Jobs, then removals."""
+    async def commit(self, flow: FlowView, plan: FlowPlan, *, nested: Mapping[str, kinds.Kind]) -> Outcome:
+        """Status first, so that recorded ends precede what depends on them; then Jobs, then removals. `nested`: the kind of
+        those names that are no Jobs."""
         if plan.status is not None and not await self._write_status(flow, plan.status):
             return Outcome(stale=True)
         for name in plan.release:
-            await self.release(name, namespace=flow.namespace)
+            await self.release(name, namespace=flow.namespace, kind=nested.get(name, kinds.JOB))
         refused = await self._create_all(flow, plan.create)
         for name, uid in plan.delete:
-            await self._delete(flow, name, uid)
+            await self._delete(flow, name, uid, kind=nested.get(name, kinds.JOB))
+        if plan.remove:
+            await self.remove(flow)
         return Outcome(refused=tuple(refused))
 
     async def _write_status(self, flow: FlowView, status: FlowStatus) -> bool:
@@ -79,18 +85,30 @@ class FlowApplier:
         return [result for result in results if isinstance(result, tuple)]
 
     async def _create(self, flow: FlowView, step: StepJob) -> tuple[str, str] | None:
+        """Make one; its name and what the API server said where it was refused."""
         try:
-            document = await self._port.get(kinds.JOB_TEMPLATE, step.template, namespace=flow.namespace)
-            body = job_body(flow, step, template=orjson.loads(document))
-            await self._port.create(kinds.JOB, body, namespace=flow.namespace)
+            if step.spec.flow is not None:
+                await self._port.create(kinds.JOB_FLOW, await self._flow(flow, step), namespace=flow.namespace)
+            else:
+                document = await self._port.get(kinds.JOB_TEMPLATE, step.template, namespace=flow.namespace)
+                body = job_body(flow, step, template=orjson.loads(document))
+                await self._port.create(kinds.JOB, body, namespace=flow.namespace)
         except (errors.AlreadyExists, errors.NotFound):
             return None  # made by an earlier try, or the template went: the next event shows which
         except (errors.Invalid, errors.Forbidden, errors.TooLarge) as error:
-            return step.step, error.message
+            return step.job, error.message
+        except ExpressionError as error:
+            return step.job, str(error)
         return None
 
-    async def release(self, name: str, *, namespace: str) -> None:
-        """Take the flow's finalizer off a Job under deletion."""
+    async def _flow(self, flow: FlowView, step: StepJob) -> dict[str, Any]:
+        if not step.template:
+            return flow_body(flow, step, source=None)
+        document = await self._port.get(kinds.JOB_FLOW, step.template, namespace=flow.namespace)
+        return flow_body(flow, step, source=orjson.loads(document))
+
+    async def release(self, name: str, *, namespace: str, kind: kinds.Kind = kinds.JOB) -> None:
+        """Take the flow's finalizer off a Job or nested flow under deletion."""
 
         def without(job: dict[str, Any]) -> dict[str, Any] | None:
             held = job["metadata"].get("finalizers") or []
@@ -100,12 +118,16 @@ class FlowApplier:
             return job
 
         with contextlib.suppress(errors.NotFound):
-            await update(self._port, kinds.JOB, name, namespace, without)
+            await update(self._port, kind, name, namespace, without)
 
-    async def _delete(self, flow: FlowView, name: str, uid: str) -> None:
+    async def remove(self, flow: FlowView) -> None:
+        """Delete a flow that has outlived its ttl; its Jobs go with it."""
+        await self._delete(flow, flow.name, flow.uid, kind=kinds.JOB_FLOW)
+
+    async def _delete(self, flow: FlowView, name: str, uid: str, *, kind: kinds.Kind) -> None:
         try:
             await self._port.delete(
-                kinds.JOB,
+                kind,
                 name,
                 namespace=flow.namespace,
                 preconditions=Preconditions(uid=uid),
@@ -113,36 +135,3 @@ class FlowApplier:
             )
         except (errors.NotFound, errors.Conflict):
             return
-
-
-def job_body(flow: FlowView, step: StepJob, *, template: dict[str, Any]) -> dict[str, Any]:
-    """The Job of a step: the template's spec, owned by the flow, marked with flow and template."""
-    marks = {
-        keys.CREATED_BY_TEMPLATE: creator(flow.namespace, step.template),
-        keys.CREATED_BY_FLOW: creator(flow.namespace, flow.name),
-    }
-    metadata = template.get("metadata", {})
-    kept = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(f"{keys.GROUP}/")}
-    return {
-        "apiVersion": kinds.JOB.api_version,
-        "kind": kinds.JOB.kind,
-        "metadata": {
-            "name": step.job,
-            "namespace": flow.namespace,
-            "finalizers": [keys.FLOW_FINALIZER],
-            # A label value holds 63 characters; the annotation is what is read, the label serves selectors.
-            "labels": {key: value for key, value in marks.items() if len(value) <= 63},
-            "annotations": {**kept, **marks},
-            "ownerReferences": [
-                {
-                    "apiVersion": kinds.JOB_FLOW.api_version,
-                    "kind": kinds.JOB_FLOW.kind,
-                    "name": flow.name,
-                    "uid": flow.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-        },
-        "spec": template.get("spec", {}),
-    }

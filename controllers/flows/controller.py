@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from apis import kinds, naming
+from apis import kinds
 from controllers.flows.applier import FlowApplier
-from controllers.flows.planner import ENDS, plan
-from controllers.flows.snapshot import FlowJob, FlowSnapshot, FlowView, TemplateView, project_flow, project_template
+from controllers.flows.planner import plan
+from controllers.flows.plans import FlowPlan
+from controllers.flows.probing import Prober, Probing
+from controllers.flows.snapshot import (
+    ChildFlow,
+    FlowJob,
+    FlowSnapshot,
+    FlowView,
+    TemplateView,
+    project_flow,
+    project_template,
+)
+from controllers.flows.steps import ENDS, expected
 from machinery.clock import Clock, stamp
 from machinery.informer import Change, Informer, Informers, Key
 from machinery.port import Port
@@ -17,29 +28,40 @@ from machinery.workqueue import WorkQueue
 
 J = TypeVar("J", bound=FlowJob)
 
-WORKERS = 8
-COALESCE = 0.05
+WORKERS: Final = 8
+COALESCE: Final = 0.05
 """Seconds an event waits for company, so that a layer of steps ending together costs one status write."""
+STATUS_EVERY: Final = 0.2
+"""Seconds between two status writes of one flow at least."""
 
 
 class FlowController(Generic[J]):
-    """Runs JobFlows on any API server; `jobs` is the program's own informer of Jobs."""
+    """Runs JobFlows on any API server; `jobs` is the program's own informer of Jobs, `prober` reaches pods (None: nobody does,
+    and a step waits until its targets have completed)."""
 
-    def __init__(self, *, port: Port, informers: Informers, jobs: Informer[J], clock: Clock) -> None:
+    def __init__(
+        self, *, port: Port, informers: Informers, jobs: Informer[J], clock: Clock, prober: Prober | None = None
+    ) -> None:
         self._jobs = jobs
         self._flows: Informer[FlowView] = informers.add(kinds.JOB_FLOW, project_flow)
         self._templates: Informer[TemplateView] = informers.add(kinds.JOB_TEMPLATE, project_template)
         self._applier = FlowApplier(port)
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._clock = clock
-        self._ended: dict[str, dict[str, J]] = {}
+        self._children: dict[str, dict[str, FlowJob]] = {}
+        """Jobs and nested flows by name, by the UID of the flow that owns them."""
+        self._ended: dict[str, dict[str, FlowJob]] = {}
         self._refused: dict[str, dict[str, str]] = {}
         self._waiting: dict[Key, set[Key]] = {}
         """Flows that wait for a template, by the template's key."""
+        self._patterns: dict[Key, set[Key]] = {}
+        """Flows that wait for another flow to copy, by its key."""
         self._blocked: dict[Key, set[Key]] = {}
         """Flows that wait for a stranger's Job to free its name, by the Job's key."""
-        self._leaving: dict[Key, set[Key]] = {}
-        """Jobs under deletion, by the flow that made them: of a flow that is gone, nobody waits for their end."""
+        self._leaving: dict[Key, dict[Key, kinds.Kind]] = {}
+        """Jobs and nested flows under deletion, by the flow that made them: where that is gone, nobody waits for their end."""
+        self._written: dict[Key, float] = {}
+        self._probing = Probing(prober, clock=clock, wake=self._woken)
         self._flows.subscribe(self._flow_changed)
         self._templates.subscribe(self._template_changed)
         self._jobs.subscribe(self._job_changed)
@@ -49,38 +71,68 @@ class FlowController(Generic[J]):
         await self._flows.wait_synced()
         await self._templates.wait_synced()
         await self._jobs.wait_synced()
-        await run_workers(self._queue, self._reconcile, workers=WORKERS, name="flows", metrics=metrics)
+        async with self._probing.running():
+            await run_workers(self._queue, self._reconcile, workers=WORKERS, name="flows", metrics=metrics)
+
+    # --- waking ------------------------------------------------------------------------------------------------------
+
+    def _woken(self, key: Key) -> None:
+        self._queue.add_after(key, COALESCE)
 
     def _flow_changed(self, change: Change[FlowView]) -> None:
-        if change.new is None and change.old is not None:
-            self._ended.pop(change.old.uid, None)
-            self._refused.pop(change.old.uid, None)
-        self._queue.add_after(change.key, COALESCE)
+        old, new = change.old, change.new
+        if new is None and old is not None:
+            for memory in (self._ended, self._refused, self._children):
+                memory.pop(old.uid, None)
+            self._written.pop(change.key, None)
+            self._probing.forget(change.key)
+        if old is None:
+            self._wake(self._patterns.pop(change.key, set()))
+        self._woken(change.key)
+        child = new or old
+        if child is not None and child.created_by_flow:
+            self._child_changed(ChildFlow(child), gone=new is None, kind=kinds.JOB_FLOW)
 
     def _template_changed(self, change: Change[TemplateView]) -> None:
         self._wake(self._waiting.pop(change.key, set()))
 
     def _wake(self, flows: set[Key]) -> None:
         for key in sorted(flows):
-            self._queue.add_after(key, COALESCE)
+            self._woken(key)
 
     def _job_changed(self, change: Change[J]) -> None:
         job = change.new or change.old
         if change.new is None:
             self._wake(self._blocked.pop(change.key, set()))
-        if job is None or not job.created_by_flow:
-            return
-        if change.new is None and job.phase in ENDS:
-            self._ended.setdefault(job.owner_uid, {})[job.name] = job
-        flow = (job.namespace, job.created_by_flow.removeprefix(f"{job.namespace}."))
-        leaving = self._leaving.setdefault(flow, set())
-        if change.new is not None and change.new.deleting:
-            leaving.add(change.key)
+        if job is not None and job.created_by_flow:
+            self._child_changed(job, gone=change.new is None, kind=kinds.JOB)
+
+    def _child_changed(self, job: FlowJob, *, gone: bool, kind: kinds.Kind) -> None:
+        key = job_key(job)
+        children = self._children.setdefault(job.owner_uid, {})
+        ended = self._ended.setdefault(job.owner_uid, {})
+        if gone:
+            if (known := children.get(job.name)) is not None and known.uid == job.uid:
+                del children[job.name]
+            if job.phase in ENDS:
+                ended[job.name] = job
         else:
-            leaving.discard(change.key)
+            children[job.name] = job
+            ended.pop(job.name, None)
+        flow = (job.namespace, job.created_by_flow.removeprefix(f"{job.namespace}."))
+        leaving = self._leaving.setdefault(flow, {})
+        if not gone and job.deleting:
+            leaving[key] = kind
+        else:
+            leaving.pop(key, None)
+        for memory, owner in ((self._children, job.owner_uid), (self._ended, job.owner_uid)):
+            if not memory[owner]:
+                del memory[owner]
         if not leaving:
             del self._leaving[flow]
-        self._queue.add_after(flow, COALESCE)
+        self._woken(flow)
+
+    # --- reconciling -------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> float | None:
         flow = self._flows.get(*key)
@@ -88,47 +140,81 @@ class FlowController(Generic[J]):
         if flow is None:
             return None
         snapshot = self._snapshot(flow)
-        outcome = await self._applier.commit(flow, plan(snapshot, now=stamp(self._clock.now())))
+        decided = plan(snapshot, now=stamp(self._clock.now()))
+        early = self._early(key, decided)
+        if early is not None:
+            return early
+        nested = {name: kinds.JOB_FLOW for name, job in snapshot.jobs.items() if isinstance(job, ChildFlow)}
+        outcome = await self._applier.commit(flow, decided, nested=nested)
+        self._probing.want(key, flow.uid, decided.probes)
         if outcome.refused:
             self._refused.setdefault(flow.uid, {}).update(outcome.refused)
             self._queue.add(key)
+        return None if outcome.stale else decided.wakes
+
+    def _early(self, key: Key, decided: FlowPlan) -> float | None:
+        """Seconds to wait where the status was written a moment ago; its next version then holds what happens meanwhile."""
+        if decided.status is None:
+            return None
+        now = self._clock.boot()
+        left = self._written.get(key, -STATUS_EVERY) + STATUS_EVERY - now
+        if left > 0:
+            return left
+        self._written[key] = now
         return None
 
     async def _let_go(self, key: Key, flow: FlowView | None) -> None:
         """Release Jobs under deletion whose own flow is gone, also where another flow has its name now."""
-        for namespace, name in sorted(self._leaving.get(key, ())):
-            job = self._jobs.get(namespace, name)
+        for (namespace, name), kind in sorted(self._leaving.get(key, {}).items()):
+            job: FlowJob | None = self._jobs.get(namespace, name)
+            if kind is kinds.JOB_FLOW:
+                child = self._flows.get(namespace, name)
+                job = ChildFlow(child) if child is not None else None
             if job is not None and job.deleting and (flow is None or job.owner_uid != flow.uid):
-                await self._applier.release(name, namespace=namespace)
+                await self._applier.release(name, namespace=namespace, kind=kind)
+
+    # --- looking -----------------------------------------------------------------------------------------------------
 
     def _snapshot(self, flow: FlowView) -> FlowSnapshot:
-        jobs: dict[str, J] = {}
-        foreign: set[str] = set()
-        for name in (naming.flow_job_name(flow.name, step=step.name) for step in flow.steps):
-            job = self._jobs.get(flow.namespace, name)
-            if job is None:
-                continue
-            if job.owner_uid == flow.uid:
-                jobs[name] = job
-            else:
-                foreign.add(name)
-                self._blocked.setdefault(job_key(job), set()).add((flow.namespace, flow.name))
         return FlowSnapshot(
             flow=flow,
-            jobs=jobs,
-            foreign=frozenset(foreign),
+            jobs=dict(self._children.get(flow.uid, {})),
+            foreign=frozenset(self._foreign(flow)),
             templates=frozenset(self._known_templates(flow)),
+            flows=frozenset(self._known_flows(flow)),
             ended=dict(self._ended.get(flow.uid, {})),
             refused=dict(self._refused.get(flow.uid, {})),
+            reached=self._probing.reached(flow.uid),
+            unanswered=self._probing.unanswered(flow.uid),
         )
 
+    def _foreign(self, flow: FlowView) -> Iterable[str]:
+        """Names that the flow needs and somebody else has."""
+        for instance in expected(flow):
+            nested = instance.step.flow is not None
+            taken = self._flows.get(flow.namespace, instance.name) if nested else self._jobs.get(flow.namespace, instance.name)
+            owner = taken.parent_uid if isinstance(taken, FlowView) else taken.owner_uid if taken is not None else flow.uid
+            if owner != flow.uid:
+                yield instance.name
+                self._blocked.setdefault((flow.namespace, instance.name), set()).add((flow.namespace, flow.name))
+
     def _known_templates(self, flow: FlowView) -> Iterable[str]:
-        for step in flow.steps:
-            key = (flow.namespace, step.name)
-            if self._templates.get(*key) is not None:
-                yield step.name
-            else:
-                self._waiting.setdefault(key, set()).add((flow.namespace, flow.name))
+        for step in (*flow.steps, *flow.handlers):
+            if step.flow is None:
+                key = (flow.namespace, step.source)
+                if self._templates.get(*key) is not None:
+                    yield step.source
+                else:
+                    self._waiting.setdefault(key, set()).add((flow.namespace, flow.name))
+
+    def _known_flows(self, flow: FlowView) -> Iterable[str]:
+        for step in (*flow.steps, *flow.handlers):
+            if step.flow is not None and step.flow.name:
+                key = (flow.namespace, step.flow.name)
+                if self._flows.get(*key) is not None:
+                    yield step.flow.name
+                else:
+                    self._patterns.setdefault(key, set()).add((flow.namespace, flow.name))
 
 
 def job_key(job: FlowJob) -> Key:

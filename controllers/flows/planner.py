@@ -7,53 +7,32 @@ crash between the two repeats nothing.
 
 from __future__ import annotations
 
-import enum
+import datetime
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from apis import naming
-from controllers.flows.graph import FlowGraph
+import msgspec
+
+from controllers.flows.folding import RUNS, folded
 from controllers.flows.lifecycle import FLOW, FlowEvent, FlowPhase
-from controllers.flows.snapshot import FlowJob, FlowSnapshot, FlowState, FlowStatus, RunningHistory, StepStatus
+from controllers.flows.looking import Look, listed
+from controllers.flows.plans import FlowPlan, FlowReason, ProbeWanted, StepJob
+from controllers.flows.snapshot import FlowSnapshot
+from controllers.flows.status import FlowState, FlowStatus, Progress, StepStatus
+from controllers.flows.steps import BAD_ENDS, COMPLETED, ENDS, moment, reset
+from policies import durations
+from policies.flows.graph import FlowGraph
+from policies.flows.rules import problems
 
-COMPLETED = "Completed"
-BAD_ENDS = frozenset({"Failed", "Terminated"})
-ENDS = BAD_ENDS | {COMPLETED}
-RUNS = frozenset({"Running", "Completing"})
-WAITS = frozenset({"", "Pending"})
+__all__ = ["BAD_ENDS", "COMPLETED", "ENDS", "FlowPlan", "FlowReason", "ProbeWanted", "StepJob", "plan"]
 
-
-class FlowReason(enum.StrEnum):
-    """`status.state.reason`."""
-
-    INVALID = "Invalid"
-    UNSUPPORTED = "FieldNotSupported"
-    STEP_FAILED = "StepFailed"
-    TEMPLATE_MISSING = "WaitingForTemplate"
-    NAME_TAKEN = "NameTaken"
-
-
-@dataclass(frozen=True, slots=True)
-class StepJob:
-    """A Job to make: for which step, from which template, under which name."""
-
-    step: str
-    template: str
-    job: str
-
-
-@dataclass(frozen=True, slots=True)
-class FlowPlan:
-    """In the order of carrying out: the status (None: unchanged), then Jobs to let go (names of Jobs under deletion whose end,
-    if they had one, is in that status), Jobs to create, and Jobs to delete by (name, UID)."""
-
-    status: FlowStatus | None
-    release: tuple[str, ...] = ()
-    create: tuple[StepJob, ...] = ()
-    delete: tuple[tuple[str, str], ...] = ()
+OVER: Final = frozenset({FlowPhase.SUCCEED, FlowPhase.FAILED})
+PROBLEMS_TOLD: Final = 10
 
 
 def plan(snapshot: FlowSnapshot, *, now: str) -> FlowPlan:
-    """Decide about one flow; `now` (RFC 3339) stamps the end of steps whose Job was refused. Same snapshot, same plan."""
+    """Decide about one flow; `now` is RFC 3339. Same snapshot and time, same plan."""
     leaving = tuple(name for name, job in sorted(snapshot.jobs.items()) if job.deleting)
     return replace(_plan(snapshot, now=now), release=leaving)
 
@@ -62,187 +41,240 @@ def _plan(snapshot: FlowSnapshot, *, now: str) -> FlowPlan:
     flow = snapshot.flow
     phase = FlowPhase(flow.status.state.phase or FlowPhase.PENDING)
     if flow.deleting:
-        return _with_state(flow.status, phase, FlowEvent.DELETED, snapshot, reason="", message="")
-    if phase in (FlowPhase.SUCCEED, FlowPhase.FAILED):
-        return _after_end(snapshot, phase)
+        return _stated(snapshot, flow.status, phase, FlowEvent.DELETED, reason="", message="")
     graph = FlowGraph({step.name: step.targets for step in flow.steps})
-    refusal = _refusal(snapshot, graph)
-    if refusal is not None:
-        return _with_state(flow.status, phase, FlowEvent.REFUSED, snapshot, reason=refusal[0], message=refusal[1])
-    steps = _record_steps(snapshot, now=now)
-    return _go_on(snapshot, graph, phase=phase, steps=steps)
+    wanted = flow.spec.resume_from
+    if wanted is not None and wanted.id and wanted.id != flow.status.resumed and phase is not FlowPhase.PENDING:
+        return _resume(snapshot, graph, phase, now=now)
+    if phase in OVER:
+        return _after_end(snapshot, phase, now=now)
+    found = problems(flow.spec)
+    if found:
+        text = "; ".join(f"{problem.field}: {problem.message}" for problem in found[:PROBLEMS_TOLD])
+        more = f" and {len(found) - PROBLEMS_TOLD} more" if len(found) > PROBLEMS_TOLD else ""
+        status = msgspec.structs.replace(flow.status, ended_at=now)
+        return _stated(snapshot, status, phase, FlowEvent.REFUSED, reason=FlowReason.INVALID, message=text + more)
+    return _Going(snapshot, graph, phase, now=now).plan()
 
 
-def _refusal(snapshot: FlowSnapshot, graph: FlowGraph) -> tuple[str, str] | None:
-    problems = graph.problems()
-    if problems:
-        return FlowReason.INVALID, "; ".join(f"{problem.field}: {problem.message}" for problem in problems)
-    for index, step in enumerate(snapshot.flow.steps):
-        if step.patch is not None:
-            return FlowReason.UNSUPPORTED, f"spec.flows[{index}].patch: this version does not apply patches to templates"
-        if step.depends_on is not None and step.depends_on.probe is not None:
-            return FlowReason.UNSUPPORTED, f"spec.flows[{index}].dependsOn.probe: this version does not evaluate probes"
-    return None
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What the steps came to, and why."""
+
+    phase: FlowPhase
+    reason: str = ""
+    message: str = ""
 
 
-def _record_steps(snapshot: FlowSnapshot, *, now: str) -> dict[str, StepStatus]:
-    """What is known of every step that has or had a Job, by step name, in the order of the spec."""
-    recorded = {status.name: status for status in snapshot.flow.status.job_status_list}
-    found: dict[str, StepStatus] = {}
-    for step in snapshot.flow.steps:
-        name = naming.flow_job_name(snapshot.flow.name, step=step.name)
-        old = recorded.get(name)
-        job = snapshot.jobs.get(name) or snapshot.ended.get(name)
-        if old is not None and old.end_timestamp is not None:
-            found[step.name] = old
-        elif job is not None:
-            found[step.name] = _observe(old or StepStatus(name=name), job)
-        elif step.name in snapshot.refused:
-            message = f"the API server refused its Job: {snapshot.refused[step.name]}"
-            found[step.name] = StepStatus(name=name, state="Failed", start_timestamp=now, end_timestamp=now, message=message)
-        # A recorded step without end whose Job vanished unseen is made again: nothing says that it ended.
-    return found
+class _Going:
+    """The plan of a flow that is not over."""
 
+    def __init__(self, snapshot: FlowSnapshot, graph: FlowGraph, phase: FlowPhase, *, now: str) -> None:
+        self._snapshot = snapshot
+        self._flow = snapshot.flow
+        self._graph = graph
+        self._phase = phase
+        self._now = now
+        self._started = self._flow.status.started_at or now
+        self._deadline = _later(self._started, self._flow.spec.deadline) if not self._flow.status.outcome else None
+        late = self._deadline is not None and self._deadline <= moment(now)
+        self._late = f"the flow did not end within {self._flow.spec.deadline}" if late else ""
+        self._order = graph.ordered()
+        self._handlers = [step.name for step in self._flow.handlers]
+        self._look = Look(snapshot, graph, now=now, cut=self._late)
 
-def _observe(old: StepStatus, job: FlowJob) -> StepStatus:
-    end = (job.last_transition or job.created) if job.phase in ENDS else None
-    histories = list(old.running_histories)
-    if job.phase and (not histories or histories[-1].state != job.phase):
-        since = job.last_transition or job.created
-        if histories and histories[-1].end_timestamp is None:
-            last = histories[-1]
-            histories[-1] = RunningHistory(state=last.state, start_timestamp=last.start_timestamp, end_timestamp=since)
-        histories.append(RunningHistory(state=job.phase, start_timestamp=since, end_timestamp=end))
-    return StepStatus(
-        name=old.name,
-        state=job.phase,
-        start_timestamp=job.created,
-        end_timestamp=end,
-        restart_count=job.retry_count,
-        running_histories=histories,
-    )
-
-
-def _go_on(snapshot: FlowSnapshot, graph: FlowGraph, *, phase: FlowPhase, steps: dict[str, StepStatus]) -> FlowPlan:
-    flow = snapshot.flow
-    done = {name for name, status in steps.items() if status.state == COMPLETED and status.end_timestamp}
-    broken = {name for name, status in steps.items() if status.state in BAD_ENDS and status.end_timestamp}
-    ready = graph.startable(done=done, started=set(steps))
-    create, waiting, taken = [], [], []
-    for name in ready:
-        job = naming.flow_job_name(flow.name, step=name)
-        if job in snapshot.foreign:
-            taken.append(job)
-        elif name in snapshot.templates:
-            create.append(StepJob(step=name, template=name, job=job))
+    def plan(self) -> FlowPlan:
+        """One look, what it begins, and what it says."""
+        outcome = self._outcome()
+        handled = outcome is not None and self._handle(outcome)
+        if outcome is None:
+            event = FlowEvent.PROGRESSED if stirred(self._look.records.values()) else FlowEvent.WAITED
+            reason, message = self._explain()
+        elif not handled:
+            event = FlowEvent.PROGRESSED
+            waiting = [step for step in self._handlers if step not in self._look.over(self._handlers)]
+            reason, message = FlowReason.HANDLERS, f"the steps came to {outcome.phase}; exit handlers run: {listed(waiting)}"
         else:
-            waiting.append(name)
-    alive = set(steps) - done - broken
-    event = _event(
-        total=len(flow.steps), done=len(done), broken=bool(broken), stirred=_stirred(steps), can_go_on=bool(alive or ready)
+            outcome = self._with_handlers(outcome)
+            event = FlowEvent.COMPLETED if outcome.phase is FlowPhase.SUCCEED else FlowEvent.BROKEN
+            reason, message = outcome.reason, outcome.message
+        stated = _stated(self._snapshot, self._status(outcome, handled), self._phase, event, reason=reason, message=message)
+        retained = _leftovers(self._snapshot) if event is FlowEvent.COMPLETED else ()
+        return replace(
+            stated,
+            create=tuple(self._look.create),
+            delete=tuple(dict.fromkeys((*self._look.doomed(), *retained))),
+            probes=tuple(self._look.probes),
+            wakes=None if handled else self._wakes(),
+        )
+
+    def _outcome(self) -> _Outcome | None:
+        """What the steps came to; None while some go on, or could."""
+        recorded = self._flow.status
+        if recorded.outcome:
+            return _Outcome(FlowPhase(recorded.outcome), recorded.outcome_reason, recorded.outcome_message)
+        look, suspended = self._look, self._flow.spec.suspend
+        look.go(self._order, stopped=suspended or bool(self._late))
+        broken = look.broken(self._order)
+        if self._late:
+            return _Outcome(FlowPhase.FAILED, FlowReason.DEADLINE, self._late)
+        if len(look.over(self._order)) == len(self._order):
+            return _Outcome(FlowPhase.FAILED, *self._failure(broken)) if broken else _Outcome(FlowPhase.SUCCEED)
+        stuck = broken and not suspended and not look.busy(self._order)
+        return _Outcome(FlowPhase.FAILED, *self._failure(broken)) if stuck else None
+
+    def _handle(self, outcome: _Outcome) -> bool:
+        """Begin exit handlers; whether all are over."""
+        self._look.go(self._handlers, outcome=outcome.phase.value, stopped=self._flow.spec.suspend)
+        return len(self._look.over(self._handlers)) == len(self._handlers)
+
+    def _with_handlers(self, outcome: _Outcome) -> _Outcome:
+        broken = self._look.broken(self._handlers)
+        if not broken:
+            return outcome
+        text = f"exit handler {self._named_ends(broken)}"
+        if outcome.phase is FlowPhase.FAILED:
+            return replace(outcome, message=f"{outcome.message}; {text}")
+        return _Outcome(FlowPhase.FAILED, FlowReason.HANDLER_FAILED, text)
+
+    def _status(self, outcome: _Outcome | None, handled: bool) -> FlowStatus:
+        shown = (*self._order, *(self._handlers if outcome is not None else ()))
+        status = folded(self._snapshot, self._look.records)
+        kept = outcome if self._handlers and outcome is not None and not handled else None
+        wanted = self._flow.spec.resume_from
+        return msgspec.structs.replace(
+            status,
+            started_at=self._started,
+            ended_at=self._now if handled else None,
+            outcome=kept.phase.value if kept else "",
+            outcome_reason=kept.reason if kept else "",
+            outcome_message=kept.message if kept else "",
+            resumed=wanted.id if wanted else self._flow.status.resumed,
+            items=self._look.items,
+            progress=Progress(steps=len(shown), done=len(self._look.over(shown))),
+        )
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def _failure(self, broken: Sequence[str]) -> tuple[str, str]:
+        lost = sorted(self._graph.beyond(broken) - set(self._look.over(self._order)))
+        behind = f"; not started because of it: {listed(lost)}" if lost else ""
+        return FlowReason.STEP_FAILED, f"step {self._named_ends(broken)}{behind}"
+
+    def _named_ends(self, steps: Iterable[str]) -> str:
+        found = []
+        for step in sorted(steps):
+            record = next(each for each in self._look.found(step) if each is not None and each.state in BAD_ENDS)
+            found.append(f"{step} is {record.state} ({record.message or f'Job {record.name}'})")
+        return listed(found)
+
+    def _explain(self) -> tuple[str, str]:
+        """Why it is not further; the word that matters most."""
+        look = self._look
+        broken = look.broken(self._order)
+        if broken:
+            return self._failure(broken)
+        if self._flow.spec.suspend:
+            return FlowReason.SUSPENDED, "the flow is suspended: what runs goes on, nothing else begins"
+        if look.taken:
+            kind = "object" if any(step.flow for step in look.steps.values()) else "Job"
+            return FlowReason.NAME_TAKEN, f"a {kind} named {look.taken[0]} exists and does not belong to this flow"
+        if look.waiting:
+            return FlowReason.TEMPLATE_MISSING, f"waiting for JobTemplate {listed(list(look.waiting))}"
+        retrying = [record for record in look.records.values() if record.retry_at is not None]
+        if retrying:
+            first = retrying[0]
+            return FlowReason.RETRYING, f"Job {first.name}: {first.message}; the next not before {first.retry_at}"
+        if look.probing:
+            step, text = next(iter(look.probing.items()))
+            return FlowReason.PROBING, f"step {step} waits for its probe: {text}"
+        if look.full:
+            return FlowReason.FULL, f"{len(look.full)} Jobs wait for a place: {listed(look.full)}"
+        return "", ""
+
+    def _wakes(self) -> float | None:
+        """Seconds until time alone changes something."""
+        moments = self._look.wakes() + ([self._deadline] if self._deadline is not None and not self._late else [])
+        return _until(moments, now=self._now)
+
+
+# --- again -----------------------------------------------------------------------------------------------------------
+
+
+def _resume(snapshot: FlowSnapshot, graph: FlowGraph, phase: FlowPhase, *, now: str) -> FlowPlan:
+    """Forget the ends of steps that are to run again, and of all that wait for them; their Jobs have to go first."""
+    flow = snapshot.flow
+    wanted = flow.spec.resume_from
+    assert wanted is not None
+    again = _again(flow.status.job_status_list, wanted.steps, graph)
+    handlers = {step.name for step in flow.handlers}
+    kept: list[StepStatus] = []
+    for record in flow.status.job_status_list:
+        if record.step not in again and record.step not in handlers:
+            kept.append(record)
+        elif record.uid:
+            kept.append(reset(record))
+    status = msgspec.structs.replace(
+        folded(snapshot, {record.name: record for record in kept}),
+        started_at=now,
+        ended_at=None,
+        outcome="",
+        outcome_reason="",
+        outcome_message="",
+        resumed=wanted.id,
+        items={step: items for step, items in flow.status.items.items() if step not in again},
+        progress=flow.status.progress,
     )
-    reason, message = _explain(steps, broken=broken, waiting=waiting, taken=taken, lost=graph.beyond(broken))
-    status = _fold(snapshot, steps)
-    changed = _with_state(status, phase, event, snapshot, reason=reason, message=message)
-    retained = () if FLOW.step(phase, event, story="") is not FlowPhase.SUCCEED else _leftovers(snapshot)
-    return FlowPlan(status=changed.status, create=tuple(create), delete=retained)
+    return _stated(snapshot, status, phase, FlowEvent.RESUMED, reason="", message=f"resumed by request {wanted.id}")
 
 
-def _stirred(steps: dict[str, StepStatus]) -> bool:
-    return any(status.state in RUNS or status.state in ENDS for status in steps.values())
+def _again(records: Iterable[StepStatus], named: Sequence[str] | None, graph: FlowGraph) -> frozenset[str]:
+    """Steps that run again: those named, else those that failed or were left out, and what waits for them."""
+    first = set(named or ()) or {record.step for record in records if record.ended and record.state in BAD_ENDS}
+    known = {step for step in first if graph.knows(step)}
+    return frozenset(first) | graph.beyond(known)
 
 
-def _event(*, total: int, done: int, broken: bool, stirred: bool, can_go_on: bool) -> FlowEvent:
-    if done == total:
-        return FlowEvent.COMPLETED
-    if broken and not can_go_on:
-        return FlowEvent.BROKEN
-    return FlowEvent.PROGRESSED if stirred else FlowEvent.WAITED
-
-
-def _explain(
-    steps: dict[str, StepStatus], *, broken: set[str], waiting: list[str], taken: list[str], lost: frozenset[str]
-) -> tuple[str, str]:
-    if broken:
-        named = ", ".join(_name_end(name, steps[name]) for name in sorted(broken))
-        behind = f"; not started because of it: {', '.join(sorted(lost))}" if lost else ""
-        return FlowReason.STEP_FAILED, f"step {named}{behind}"
-    if taken:
-        return FlowReason.NAME_TAKEN, f"a Job named {taken[0]} exists and does not belong to this flow"
-    if waiting:
-        return FlowReason.TEMPLATE_MISSING, f"waiting for JobTemplate {', '.join(waiting)}"
-    return "", ""
-
-
-def _name_end(step: str, status: StepStatus) -> str:
-    return f"{step} is {status.state} ({status.message or f'Job {status.name}'})"
-
-
-def _fold(snapshot: FlowSnapshot, steps: dict[str, StepStatus]) -> FlowStatus:
-    groups: dict[str, list[str]] = {"pending": [], "running": [], "failed": [], "completed": [], "terminated": [], "other": []}
-    for status in steps.values():
-        groups[_group(status.state)].append(status.name)
-    conditions = dict(snapshot.flow.status.conditions)
-    for name, job in sorted({**snapshot.ended, **snapshot.jobs}.items()):
-        conditions[name] = _condition(job)
-    return FlowStatus(
-        pending_jobs=groups["pending"],
-        running_jobs=groups["running"],
-        failed_jobs=groups["failed"],
-        completed_jobs=groups["completed"],
-        terminated_jobs=groups["terminated"],
-        unknow_jobs=groups["other"],
-        job_status_list=list(steps.values()),
-        conditions=conditions,
+def _after_end(snapshot: FlowSnapshot, phase: FlowPhase, *, now: str) -> FlowPlan:
+    flow = snapshot.flow
+    ended = flow.status.ended_at or now
+    gone = _later(ended, flow.spec.ttl)
+    return FlowPlan(
+        status=None,
+        delete=_leftovers(snapshot) if phase is FlowPhase.SUCCEED else (),
+        wakes=_until([gone], now=now) if gone is not None else None,
+        remove=gone is not None and gone <= moment(now),
     )
-
-
-def _group(state: str) -> str:
-    if state in WAITS:
-        return "pending"
-    if state in RUNS:
-        return "running"
-    return {"Failed": "failed", COMPLETED: "completed", "Terminated": "terminated"}.get(state, "other")
-
-
-def _condition(job: FlowJob) -> dict[str, object]:
-    condition: dict[str, object] = {"createTime": job.created}
-    if job.phase:
-        condition["phase"] = job.phase
-    if job.running_duration:
-        condition["runningDuration"] = job.running_duration
-    if job.task_status_count:
-        condition["taskStatusCount"] = {
-            task: {"phase": dict(count["phase"])} if "phase" in count else dict(count)
-            for task, count in job.task_status_count.items()
-        }
-    return condition
-
-
-def _with_state(
-    status: FlowStatus, phase: FlowPhase, event: FlowEvent, snapshot: FlowSnapshot, *, reason: str, message: str
-) -> FlowPlan:
-    story = f"JobFlow {snapshot.flow.namespace}/{snapshot.flow.name} at {snapshot.flow.version}"
-    target = FLOW.step(phase, event, story=story)
-    new = FlowStatus(
-        state=FlowState(phase=target.value, reason=reason, message=message),
-        pending_jobs=status.pending_jobs,
-        running_jobs=status.running_jobs,
-        failed_jobs=status.failed_jobs,
-        completed_jobs=status.completed_jobs,
-        terminated_jobs=status.terminated_jobs,
-        unknow_jobs=status.unknow_jobs,
-        job_status_list=status.job_status_list,
-        conditions=status.conditions,
-    )
-    return FlowPlan(status=None if new == snapshot.flow.status else new)
-
-
-def _after_end(snapshot: FlowSnapshot, phase: FlowPhase) -> FlowPlan:
-    return FlowPlan(status=None, delete=_leftovers(snapshot) if phase is FlowPhase.SUCCEED else ())
 
 
 def _leftovers(snapshot: FlowSnapshot) -> tuple[tuple[str, str], ...]:
     if snapshot.flow.retain:
         return ()
     return tuple((name, job.uid) for name, job in sorted(snapshot.jobs.items()) if not job.deleting)
+
+
+# --- inside ----------------------------------------------------------------------------------------------------------
+
+
+def stirred(records: Iterable[StepStatus]) -> bool:
+    """Whether anything has begun: a Job runs, or something ended."""
+    return any(record.ended or record.retry_at is not None or record.state in RUNS for record in records)
+
+
+def _later(start: str, duration: str) -> datetime.datetime | None:
+    return moment(start) + datetime.timedelta(seconds=durations.parse(duration)) if duration else None
+
+
+def _until(moments: Iterable[datetime.datetime], *, now: str) -> float | None:
+    """Seconds to the first of them that lies ahead."""
+    ahead = [seconds for each in moments if (seconds := (each - moment(now)).total_seconds()) > 0]
+    return min(ahead, default=None)
+
+
+def _stated(
+    snapshot: FlowSnapshot, status: FlowStatus, phase: FlowPhase, event: FlowEvent, *, reason: str, message: str
+) -> FlowPlan:
+    story = f"JobFlow {snapshot.flow.namespace}/{snapshot.flow.name} at {snapshot.flow.version}"
+    target = FLOW.step(phase, event, story=story)
+    new = msgspec.structs.replace(status, state=FlowState(phase=target.value, reason=reason, message=message))
+    return FlowPlan(status=None if new == snapshot.flow.status else new)

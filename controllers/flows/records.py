@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from controllers.flows.lifecycle import FlowPhase
+from controllers.flows.lifecycle import FlowPhase, StepPhase
 from controllers.flows.snapshot import FlowJob, FlowView
+from controllers.flows.status import StepStatus
+from controllers.flows.steps import phase_of
 from machinery.informer import Change, Informer, Key
 
 FINAL = frozenset({FlowPhase.SUCCEED, FlowPhase.FAILED})
@@ -17,7 +19,12 @@ def recorded(job: FlowJob, *, flow: FlowView | None) -> bool:
     """Whether nothing is lost when the ended Job goes: its flow keeps its end, is over, or is no more."""
     if flow is None or flow.uid != job.owner_uid or flow.deleting or flow.status.state.phase in FINAL:
         return True
-    return any(each.name == job.name and each.end_timestamp for each in flow.status.job_status_list)
+    return any(each.name == job.name and (each.ended or _superseded(each, job)) for each in flow.status.job_status_list)
+
+
+def _superseded(record: StepStatus, job: FlowJob) -> bool:
+    """The failure of this very Job is recorded, and another attempt is to follow."""
+    return record.uid == job.uid and phase_of(record) in (StepPhase.RETRYING, StepPhase.WAITING)
 
 
 class Records:

@@ -1,12 +1,38 @@
-"""What one decision about a flow looks at: the flow as served, its Jobs, and which templates exist."""
+"""What one decision about a flow looks at: the flow as served, its Jobs and nested flows, and which templates exist."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
+
+from apis import keys
+from controllers.flows.status import FlowState, FlowStatus, RunningHistory, StepStatus
+from policies.flows.spec import DependsOn, FlowSpec, Step, named
+
+__all__ = [
+    "ChildFlow",
+    "DependsOn",
+    "FlowJob",
+    "FlowSnapshot",
+    "FlowState",
+    "FlowStatus",
+    "FlowView",
+    "RunningHistory",
+    "Step",
+    "StepStatus",
+    "TemplateView",
+    "creator",
+    "project_flow",
+    "project_template",
+]
+
+
+class _Owner(msgspec.Struct, frozen=True, rename="camel"):
+    uid: str = ""
+    controller: bool = False
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -15,85 +41,21 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
+    creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-
-
-class DependsOn(msgspec.Struct, frozen=True, rename="camel"):
-    """`dependsOn` of a step."""
-
-    targets: list[str] | None = None
-    probe: msgspec.Raw | None = None
-
-
-class Step(msgspec.Struct, frozen=True, rename="camel"):
-    """One entry of `spec.flows`; the name is the template's."""
-
-    name: str
-    depends_on: DependsOn | None = None
-    patch: msgspec.Raw | None = None
-
-    @property
-    def targets(self) -> list[str]:
-        """Steps this one waits for."""
-        return (self.depends_on.targets or []) if self.depends_on else []
-
-
-class RunningHistory(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One stretch of a state, as upstream lists it."""
-
-    state: str = ""
-    start_timestamp: str | None = None
-    end_timestamp: str | None = None
-
-
-class StepStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What is recorded of a step, by the name of its Job. `end_timestamp` set: the end is recorded and final."""
-
-    name: str
-    state: str = ""
-    start_timestamp: str | None = None
-    end_timestamp: str | None = None
-    restart_count: int = 0
-    running_histories: list[RunningHistory] = []
-    message: str = ""
-
-
-class FlowState(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """`status.state`."""
-
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-
-
-class FlowStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """`status` of a JobFlow; `unKnowJobs` is upstream's spelling."""
-
-    state: FlowState = FlowState()
-    pending_jobs: list[str] = []
-    running_jobs: list[str] = []
-    failed_jobs: list[str] = []
-    completed_jobs: list[str] = []
-    terminated_jobs: list[str] = []
-    unknow_jobs: list[str] = msgspec.field(name="unKnowJobs", default_factory=list)
-    job_status_list: list[StepStatus] = []
-    conditions: dict[str, Any] = {}
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    flows: list[Step] = []
-    job_retain_policy: str = ""
+    annotations: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel"):
     metadata: _Meta
-    spec: _Spec = _Spec()
+    spec: FlowSpec = FlowSpec()
     status: FlowStatus = FlowStatus()
 
 
 @dataclass(frozen=True, slots=True)
 class FlowView:
-    """Projection of a JobFlow."""
+    """Projection of a JobFlow. `steps` are those of `spec.flows`, each name once; `parent_uid` is the flow it is a step of."""
 
     namespace: str
     name: str
@@ -103,6 +65,15 @@ class FlowView:
     retain: bool
     steps: tuple[Step, ...]
     status: FlowStatus
+    spec: FlowSpec = FlowSpec()
+    created: str = ""
+    parent_uid: str = ""
+    created_by_flow: str = ""
+
+    @property
+    def handlers(self) -> tuple[Step, ...]:
+        """What runs when everything else has ended."""
+        return tuple(named(self.spec.on_exit or ()).values())
 
 
 _decoder = msgspec.json.Decoder(_Document)
@@ -111,16 +82,20 @@ _decoder = msgspec.json.Decoder(_Document)
 def project_flow(document: bytes) -> FlowView:
     """The projection that the informer of JobFlows keeps."""
     read = _decoder.decode(document)
-    steps = {step.name: step for step in read.spec.flows}  # upstream accepts a step listed twice: the last one counts
+    meta = read.metadata
     return FlowView(
-        namespace=read.metadata.namespace,
-        name=read.metadata.name,
-        uid=read.metadata.uid,
-        version=read.metadata.resource_version,
-        deleting=read.metadata.deletion_timestamp is not None,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        version=meta.resource_version,
+        deleting=meta.deletion_timestamp is not None,
         retain=read.spec.job_retain_policy != "delete",
-        steps=tuple(steps.values()),
+        steps=tuple(named(read.spec.flows).values()),
         status=read.status,
+        spec=read.spec,
+        created=meta.creation_timestamp,
+        parent_uid=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
+        created_by_flow=(meta.annotations or {}).get(keys.CREATED_BY_FLOW, ""),
     )
 
 
@@ -192,21 +167,102 @@ class FlowJob(Protocol):
     @property
     def deleting(self) -> bool: ...
 
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """Values that its pods left, by name (`status.outputs`)."""
+        ...
+
+
+_PHASES: Final[Mapping[str, str]] = {"Succeed": "Completed", "Terminating": "Terminating", "": "Pending"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFlow:
+    """A nested flow, seen as the Job of its step."""
+
+    flow: FlowView
+
+    @property
+    def namespace(self) -> str:
+        return self.flow.namespace
+
+    @property
+    def name(self) -> str:
+        return self.flow.name
+
+    @property
+    def uid(self) -> str:
+        return self.flow.uid
+
+    @property
+    def version(self) -> str:
+        return self.flow.version
+
+    @property
+    def phase(self) -> str:
+        """The phase a Job would have."""
+        phase = self.flow.status.state.phase
+        return _PHASES.get(phase, phase)
+
+    @property
+    def created(self) -> str:
+        return self.flow.created
+
+    @property
+    def last_transition(self) -> str:
+        """When it ended."""
+        return self.flow.status.ended_at or ""
+
+    @property
+    def retry_count(self) -> int:
+        return 0
+
+    @property
+    def running_duration(self) -> str:
+        return ""
+
+    @property
+    def task_status_count(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
+    def created_by_flow(self) -> str:
+        return self.flow.created_by_flow
+
+    @property
+    def owner_uid(self) -> str:
+        return self.flow.parent_uid
+
+    @property
+    def deleting(self) -> bool:
+        return self.flow.deleting
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """Values of its steps as `<step>.<output>`."""
+        listed = self.flow.status.job_status_list
+        return {f"{each.step}.{name}": value for each in listed if each.step for name, value in each.outputs.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class FlowSnapshot:
-    """One flow, its own Jobs by Job name, Jobs of those names that belong to somebody else, and the templates there are.
+    """One flow, its own Jobs and nested flows by name, those of such names that belong to somebody else, and the templates
+    there are (`flows`: the JobFlows that nested steps name).
 
     `ended` holds ends seen in Jobs that vanished before their end was recorded; `refused` what the API server said to the
-    Jobs of steps that it would not take, by step name.
+    Jobs that it would not take, by Job name; `reached` the steps whose probes say that their targets are reached, and
+    `unanswered` what the probes of others said last.
     """
 
     flow: FlowView
     jobs: Mapping[str, FlowJob]
     foreign: frozenset[str] = frozenset()
     templates: frozenset[str] = frozenset()
+    flows: frozenset[str] = frozenset()
     ended: Mapping[str, FlowJob] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    reached: frozenset[str] = frozenset()
+    unanswered: Mapping[str, str] = field(default_factory=dict)
 
 
 def creator(namespace: str, flow: str) -> str:

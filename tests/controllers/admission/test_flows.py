@@ -8,6 +8,7 @@ import pytest
 
 from apis.flow import JobFlow
 from controllers.admission import summary, validate_flow
+from controllers.admission.flows import validate_flow_edit
 
 
 def flow(**targets: list[str]) -> JobFlow:
@@ -58,3 +59,29 @@ def test_a_chain_of_thousands_is_judged_without_recursion() -> None:
     steps = {f"s{index}": [f"s{index - 1}"] if index else [] for index in range(5000)}
     assert validate_flow(flow(**steps)) == []
     assert "not DAG" in summary(validate_flow(flow(**(steps | {"s0": ["s4999"]}))))
+
+
+@pytest.mark.parametrize(
+    ("step", "field"),
+    [
+        ({"name": "a", "when": "1 +"}, "spec.flows[0].when"),
+        ({"name": "a", "timeout": "soon"}, "spec.flows[0].timeout"),
+        ({"name": "a", "with": {"items": [1], "fromOutput": "b.c"}}, "spec.flows[0].with"),
+        ({"name": "a", "flow": {"name": "b", "spec": {}}}, "spec.flows[0].flow"),
+    ],
+)
+def test_rules_of_our_own_fields_are_asked_at_the_door(step: dict[str, Any], field: str) -> None:
+    assert [problem.field for problem in validate_flow(JobFlow.of("f", spec={"flows": [step]}))] == [field]
+
+
+def _running(*steps: dict[str, Any], begun: str) -> JobFlow:
+    return JobFlow.of("f", spec={"flows": list(steps)}, status={"jobStatusList": [{"name": f"f-{begun}", "step": begun}]})
+
+
+def test_a_step_that_has_begun_stays_what_it_is_and_others_may_change() -> None:
+    old = _running({"name": "a"}, {"name": "b"}, begun="a")
+    assert validate_flow_edit(old, JobFlow.of("f", spec={"flows": [{"name": "a", "timeout": "1h"}, {"name": "c"}]})) == []
+    changed = validate_flow_edit(old, JobFlow.of("f", spec={"flows": [{"name": "b"}, {"name": "a", "template": "x"}]}))
+    assert summary(changed).startswith("spec.flows[1]: step 'a' has begun: only retry")
+    gone = validate_flow_edit(old, JobFlow.of("f", spec={"flows": [{"name": "b"}]}))
+    assert summary(gone) == "spec.flows: step 'a' has begun and cannot be taken out"

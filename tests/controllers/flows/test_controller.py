@@ -12,6 +12,8 @@ import pytest
 
 from apis import kinds
 from controllers.flows.controller import FlowController
+from controllers.flows.plans import ProbeWanted
+from controllers.flows.probing import Prober
 from machinery import errors
 from machinery.clock import Chance, Ids
 from machinery.informer import Informers
@@ -37,11 +39,13 @@ class Town:
         self.created: list[str] = []
 
     @contextlib.asynccontextmanager
-    async def controller(self) -> AsyncIterator[None]:
+    async def controller(self, prober: Prober | None = None) -> AsyncIterator[None]:
         """One life of the controller."""
         informers = Informers(self.port, self.clock, self._chance)
         jobs = informers.add(kinds.JOB, Projections().job)
-        flows: FlowController[JobView] = FlowController(port=self.port, informers=informers, jobs=jobs, clock=self.clock)
+        flows: FlowController[JobView] = FlowController(
+            port=self.port, informers=informers, jobs=jobs, clock=self.clock, prober=prober
+        )
         tasks = [asyncio.create_task(informers.run()), asyncio.create_task(flows.run())]
         try:
             yield
@@ -278,3 +282,153 @@ def test_a_busy_server_delays_one_job_of_a_layer_and_not_the_others() -> None:
             assert await town.jobs() == ["flow-a", "flow-b", "flow-c"]
 
     in_town(story)
+
+
+async def run_flow(town: Town, spec: dict[str, Any], name: str = "flow") -> None:
+    """A flow with this spec."""
+    await town.port.create(kinds.JOB_FLOW, typed(kinds.JOB_FLOW, name, spec), namespace="team")
+
+
+async def job_of(town: Town, name: str) -> dict[str, Any]:
+    """The Job as served."""
+    found: dict[str, Any] = orjson.loads(await town.port.get(kinds.JOB, name, namespace="team"))
+    return found
+
+
+def test_a_step_gets_its_patch_its_parameters_and_the_mark_of_its_outputs() -> None:
+    async def story(town: Town) -> None:
+        await town.template("base")
+        patch = {"jobSpec": {"queue": "prod", "tasks": [{"name": "t", "replicas": 3}]}}
+        step = {"name": "a", "template": "base", "patch": patch, "parameters": [{"name": "learn-rate", "value": "0.1"}]}
+        await run_flow(town, {"flows": [{**step, "outputs": [{"name": "loss"}]}]})
+        async with town.controller():
+            await town.settle()
+            job = await job_of(town, "flow-a")
+            assert job["spec"]["queue"] == "prod"
+            assert job["spec"]["tasks"][0]["replicas"] == 3
+            container = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+            assert container["env"] == [{"name": "PARAM_LEARN_RATE", "value": "0.1"}]
+            told = job["metadata"]["annotations"]
+            assert orjson.loads(told["volcano-federation.io/outputs"]) == [{"name": "loss", "task": "", "index": 0}]
+            assert told["volcano.sh/createdByJobTemplate"] == "team.base"
+
+    in_town(story)
+
+
+def test_a_failed_step_is_made_again_and_its_old_job_goes_although_a_finalizer_held_it() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a")
+        await run_flow(town, {"flows": [{"name": "a", "retry": {"limit": 1, "backoff": "5s"}}]})
+        async with town.controller():
+            await town.settle()
+            first = (await job_of(town, "flow-a"))["metadata"]["uid"]
+            await town.end("flow-a", "Failed")
+            await town.settle()
+            assert await town.jobs() == []
+            await town.clock.sleep(6.0)
+            assert (await job_of(town, "flow-a"))["metadata"]["uid"] != first
+            await town.end("flow-a")
+            await town.settle()
+            assert await town.phase() == "Succeed"
+
+    in_town(story)
+
+
+def test_a_nested_flow_is_a_step_and_goes_with_the_flow_around_it() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a", "b")
+        await run_flow(
+            town, {"suspend": True, "flows": [{"name": "b", "patch": {"jobSpec": {"queue": "{{parameters.q}}"}}}]}, "pattern"
+        )
+        nested = {"name": "in", "flow": {"name": "pattern"}, "parameters": [{"name": "q", "value": "prod"}]}
+        await run_flow(town, {"flows": [nested, {"name": "a", "dependsOn": {"targets": ["in"]}}]})
+        async with town.controller():
+            await town.settle()
+            assert await town.jobs() == ["flow-in-b"]
+            assert (await job_of(town, "flow-in-b"))["spec"]["queue"] == "prod"
+            await town.end("flow-in-b")
+            await town.settle()
+            assert await town.jobs() == ["flow-a", "flow-in-b"]
+            await town.port.delete(kinds.JOB_FLOW, "flow", namespace="team")
+            await town.clock.sleep(5.0)
+            left = [
+                orjson.loads(item)["metadata"]["name"]
+                for item in (await town.port.list(kinds.JOB_FLOW, namespace="team")).items
+            ]
+            assert left == ["pattern"]
+            assert await town.jobs() == []
+
+    in_town(story)
+
+
+def test_a_flow_that_has_outlived_its_ttl_is_removed_with_its_jobs() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a")
+        await run_flow(town, {"ttl": "1m", "flows": [{"name": "a"}]})
+        async with town.controller():
+            await town.settle()
+            await town.end("flow-a")
+            await town.clock.sleep(50.0)
+            assert await town.phase() == "Succeed"
+            await town.clock.sleep(20.0)
+            with pytest.raises(errors.NotFound):
+                await town.phase()
+            assert await town.jobs() == []
+
+    in_town(story)
+
+
+class Answers:
+    """A prober whose pods answer when told to."""
+
+    def __init__(self) -> None:
+        self.ready = False
+        self.asked = 0
+
+    async def ask(self, namespace: str, wanted: ProbeWanted) -> str:
+        self.asked += 1
+        return "" if self.ready else f"{wanted.jobs[0]}: nobody listens"
+
+
+def test_pods_are_asked_every_few_seconds_until_they_answer_and_then_no_more() -> None:
+    async def story(town: Town) -> None:
+        await town.template("server", "client")
+        probe = {"targets": ["server"], "probe": {"tcpSocketList": [{"port": 80}]}}
+        await run_flow(town, {"flows": [{"name": "server"}, {"name": "client", "dependsOn": probe}]})
+        answers = Answers()
+        async with town.controller(prober=answers):
+            await town.settle()
+            await town.end("flow-server", "Running")
+            await town.clock.sleep(11.0)
+            assert answers.asked == 3
+            assert "nobody listens" in (await town.status())["state"]["message"]
+            answers.ready = True
+            await town.clock.sleep(6.0)
+            assert await town.jobs() == ["flow-client", "flow-server"]
+            await town.clock.sleep(60.0)
+            assert answers.asked == 4
+
+    in_town(story)
+
+
+def test_a_layer_that_ends_little_by_little_costs_at_most_five_status_writes_a_second() -> None:
+    async def story(town: Town) -> None:
+        names = [f"s{index}" for index in range(20)]
+        await town.template(*names)
+        await town.flow({name: [] for name in names})
+        async with town.controller():
+            await town.settle()
+            before = int(await job_version(town))
+            for name in names:
+                await town.end(f"flow-{name}")
+                await town.clock.sleep(0.05)
+            await town.settle()
+            assert await town.phase() == "Succeed"
+            assert int(await job_version(town)) - before <= 20 + 7  # the ends themselves, and the flow's writes
+
+    in_town(story)
+
+
+async def job_version(town: Town) -> str:
+    """The server's present version."""
+    return (await town.port.list(kinds.JOB_FLOW, namespace="team")).resource_version

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.flows.planner import plan
-from controllers.flows.snapshot import DependsOn, FlowStatus, Step
+from controllers.flows.snapshot import FlowStatus
 from tests.controllers.flows.stories import NOW, FakeJob, Story, made
 
 
@@ -128,24 +128,9 @@ def test_an_unknown_target_fails_the_flow_and_names_the_field() -> None:
     assert "vertex is not defined" in story.status.state.message
 
 
-@pytest.mark.parametrize(
-    ("step", "field"),
-    [
-        (Step(name="a", patch=msgspec.Raw(b"{}")), "spec.flows[0].patch"),
-        (Step(name="a", depends_on=DependsOn(targets=[], probe=msgspec.Raw(b"{}"))), "spec.flows[0].dependsOn.probe"),
-    ],
-)
-def test_a_field_that_is_not_acted_on_is_refused_by_name(step: Step, field: str) -> None:
-    story = Story("a")
-    story._steps = (step,)
-    assert made(story.look()) == []
-    assert story.phase == "Failed"
-    assert field in story.status.state.message
-
-
 def test_a_job_that_the_api_server_refuses_fails_its_step_and_nothing_else() -> None:
     story = Story("good", "bad", "later after bad", "next after good")
-    story.refused["bad"] = "spec.minAvailable: Invalid value: -1"
+    story.refused["flow-bad"] = "spec.minAvailable: Invalid value: -1"
     assert made(story.look()) == ["good"]
     story.job("good", "Completed")
     assert made(story.look()) == ["next"]
@@ -164,6 +149,7 @@ def test_a_name_taken_by_a_stranger_is_waited_for() -> None:
 
 def test_retain_policy_delete_removes_the_jobs_of_a_succeeded_flow() -> None:
     story = Story("a", retain=False)
+    story.deletes = False
     story.job("a", "Completed")
     step = story.look()
     assert story.phase == "Succeed"

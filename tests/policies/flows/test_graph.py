@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controllers.flows.graph import FlowGraph
-from controllers.flows.lifecycle import FLOW, FlowPhase
+from controllers.flows.lifecycle import FLOW, FlowEvent, FlowPhase
+from policies.flows.graph import FlowGraph
 
 
 def test_layers_follow_the_deepest_target() -> None:
@@ -26,7 +26,15 @@ def test_a_thousand_steps_validate() -> None:
     assert [len(layer) for layer in graph.layers()] == [100] * 10
 
 
-def test_succeed_and_failed_are_left_only_by_deletion() -> None:
+def test_succeed_and_failed_are_left_only_by_deletion_or_when_somebody_resumes_the_flow() -> None:
     assert FLOW.terminal == {FlowPhase.TERMINATING}
     for phase in (FlowPhase.SUCCEED, FlowPhase.FAILED):
-        assert {target for (source, _), target in FLOW.edges.items() if source is phase} == {FlowPhase.TERMINATING}
+        left = {event for (source, event), target in FLOW.edges.items() if source is phase and target is not phase}
+        assert left == {FlowEvent.DELETED, FlowEvent.RESUMED}
+
+
+def test_the_critical_path_is_the_longest_by_what_steps_take() -> None:
+    graph = FlowGraph({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"]})
+    assert graph.critical_path() == ["a", "b", "d"]
+    assert graph.critical_path({"c": 5.0}) == ["a", "c", "d"]
+    assert graph.ahead({"c": 5.0}) == {"d": 1.0, "c": 6.0, "b": 2.0, "a": 7.0}

@@ -43,18 +43,57 @@ class FlowGraph:
             found.append(Problem("spec.flows", f"jobflow Flow is not DAG: {path}"))
         return found
 
+    def knows(self, step: str) -> bool:
+        """Whether there is such a step."""
+        return step in self._targets
+
+    def targets(self, step: str) -> tuple[str, ...]:
+        """What a step waits for, each once."""
+        return self._targets[step]
+
     def startable(self, *, done: Set[str], started: Set[str]) -> list[str]:
         """Steps not started whose targets are all done, in the order of the spec."""
         return [step for step, names in self._targets.items() if step not in started and all(name in done for name in names)]
+
+    def before(self, step: str) -> frozenset[str]:
+        """Every step that this one waits for, directly or not."""
+        return frozenset(networkx.ancestors(self._graph, step))
 
     def beyond(self, steps: Iterable[str]) -> frozenset[str]:
         """Every step that waits, directly or not, for one of `steps`."""
         reached: set[str] = set()
         for step in steps:
-            reached |= networkx.descendants(self._graph, step)
+            if step not in reached:
+                reached |= networkx.descendants(self._graph, step)
         return frozenset(reached)
+
+    def ordered(self) -> list[str]:
+        """Targets before what waits for them; else in the order of the spec."""
+        order = {step: place for place, step in enumerate(self._targets)}
+        return list(networkx.lexicographical_topological_sort(self._graph, key=order.__getitem__))
 
     def layers(self) -> list[list[str]]:
         """Steps by depth: a step stands one layer below its deepest target."""
         order = {step: place for place, step in enumerate(self._targets)}
         return [sorted(layer, key=order.__getitem__) for layer in networkx.topological_generations(self._graph)]
+
+    def ahead(self, lengths: Mapping[str, float] | None = None) -> dict[str, float]:
+        """By step, the length of the longest path from it to an end, itself included; every step counts 1 where no length is
+        given."""
+        known = lengths or {}
+        found: dict[str, float] = {}
+        for step in reversed(self.ordered()):
+            longest = max((found[each] for each in self._graph.successors(step)), default=0.0)
+            found[step] = longest + known.get(step, 1.0)
+        return found
+
+    def critical_path(self, lengths: Mapping[str, float] | None = None) -> list[str]:
+        """The steps of the longest path; ties in the order of the spec."""
+        ahead = self.ahead(lengths)
+        order = {step: place for place, step in enumerate(self._targets)}
+        path: list[str] = []
+        steps: Iterable[str] = [step for step, names in self._targets.items() if not names]
+        while steps := list(steps):
+            path.append(min(steps, key=lambda step: (-ahead[step], order[step])))
+            steps = self._graph.successors(path[-1])
+        return path
