@@ -10,7 +10,7 @@ import msgspec
 from rich.table import Table
 
 from apis import keys, naming
-from controllers.flows.graph import FlowGraph
+from policies.flows.graph import FlowGraph
 from controllers.flows.snapshot import FlowView
 
 STYLES = {
