@@ -19,6 +19,8 @@ from member_agent.scheduling.claims import Claims
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding, Plan
 from member_agent.scheduling.gates import Gates
+from member_agent.scheduling.lanes import Lanes
+from member_agent.scheduling.namespaces import Namespaces
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.tiers import Tiers
 from member_agent.scheduling.quantities import plain
@@ -49,6 +51,8 @@ class OpenSession:
         self.reserved: Mask | None = None
         """Nodes whose room waits for one gang; nobody else is placed there."""
         self.reserved_for = ""
+        self.stopped: dict[str, Waiting] = {}
+        """By queue that is first in, first out: the gang that nobody behind it passes."""
         self.reasons: dict[Key, Reason] = {}
         self._bindings: list[Binding] = []
         self._admitted: dict[Key, None] = {}
@@ -97,6 +101,7 @@ class OpenSession:
                 add(self._wanted.setdefault(gang.group.queue, {}), shape.requests, times=len(pods))
         self._holds = snapshot.holds
         self.sites = snapshot.sites
+        self.namespaces = Namespaces(snapshot)
         self.quotas = snapshot.quotas
         self.unmade = [
             (group, missing)
@@ -163,8 +168,16 @@ class OpenSession:
         self.reasons.pop(gang.key, None)
         asked = plain(gang.group.min_resources)
         add(self._promised_alone.setdefault(gang.group.queue, {}), asked, times=1)
+        self.namespaces.promise(gang.group.queue, gang.group.namespace, asked)
         for name in self.lineage(gang.group.queue):
             add(self._promised.setdefault(name, {}), asked, times=1)
+
+    def lanes(self, queue: str, *, promised: bool) -> Lanes:
+        """A queue's line of gangs, none in it yet. `promised`: what namespaces were promised counts like what they hold."""
+        view = self.queues.get(queue)
+        if not self.tiers.tells_namespaces or (view is not None and view.fifo):
+            return Lanes(None)
+        return Lanes(lambda namespace: self.tiers.namespace_order(queue, namespace=namespace, promised=promised))
 
     def let_in(self, gang: Waiting) -> bool:
         """Whether its pods may be placed: the hub or a session let it in."""
@@ -192,6 +205,7 @@ class OpenSession:
         queue = gang.group.queue
         books = [given, self._used, self._held_alone.setdefault(queue, {})]
         books += [self._held.setdefault(name, {}) for name in self.lineage(queue)]
+        books.append(self.namespaces.book(queue, gang.key[0]))
         for shape, listed in runs(spots):
             count = times * sum(spot.count for spot in listed)
             for book in books:
@@ -297,12 +311,12 @@ def by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
     return list(grouped.items())
 
 
-def ordered(queues: Mapping[str, Sequence[Waiting]], *, tiers: Tiers) -> Iterator[Waiting]:
+def ordered(queues: Mapping[str, Lanes], *, tiers: Tiers) -> Iterator[Waiting]:
     """Gangs in the order in which they are tried: the best queue's best gang, one after the other. What was given away in
     between counts for the queue that is asked next."""
-    left = {name: sorted(gangs, key=tiers.job_order, reverse=True) for name, gangs in queues.items() if gangs}
+    left = {name: lanes for name, lanes in queues.items() if lanes}
     while left:
         name = min(left, key=tiers.queue_order)
-        yield left[name].pop()
+        yield left[name].pop()[-1]
         if not left[name]:
             del left[name]

@@ -75,6 +75,8 @@ class Snapshot:
     """What pods hold by queue, without queues under it."""
     holds: Callable[[Key], Mapping[str, int]] = lambda _: NOTHING
     """What the pods of one gang hold."""
+    held_by: Callable[[str, str], Mapping[str, int]] = lambda queue, namespace: NOTHING
+    """What pods of a namespace hold of a queue, without queues under it."""
     sites: Callable[[Key], Sequence[tuple[str, str]]] = lambda _: ()
     """Task and node of every pod of one gang that holds room."""
     made: Callable[[Key], int] = lambda _: 0
@@ -231,6 +233,7 @@ class Gangs:
             queues=queues,
             held=self._usage.of_queues(),
             holds=self._usage.of_gang,
+            held_by=self._usage.of_namespace,
             sites=self.sites,
             made=lambda key: len(self._pods.get(key, ())),
             quotas=quotas,

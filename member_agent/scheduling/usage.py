@@ -35,6 +35,7 @@ class Usage:
         self._gangs: dict[Key, Amounts] = {}
         self._queue_of: dict[Key, str] = {}
         self._queues: dict[str, Amounts] = {}
+        self._namespaces: dict[tuple[str, str], Amounts] = {}
 
     def took(self, uid: str, held: Held) -> None:
         """A pod took its room."""
@@ -54,13 +55,18 @@ class Usage:
             del self._gangs[key]
         queue = self._queue_of.get(key)
         if queue is not None:
-            self._count(queue, held.shape.requests, times)
+            self._count(queue, key[0], held.shape.requests, times)
 
-    def _count(self, queue: str, amounts: Mapping[str, int], times: int) -> None:
+    def _count(self, queue: str, namespace: str, amounts: Mapping[str, int], times: int) -> None:
         account = self._queues.setdefault(queue, {})
         add(account, amounts, times=times)
         if not account:
             del self._queues[queue]
+        place = (queue, namespace)
+        account = self._namespaces.setdefault(place, {})
+        add(account, amounts, times=times)
+        if not account:
+            del self._namespaces[place]
 
     def group_changed(self, change: Change[GroupView]) -> None:
         """A PodGroup came, went, or moved to another queue."""
@@ -71,14 +77,18 @@ class Usage:
         held = self._gangs.get(change.key, NOTHING)
         if before is not None:
             del self._queue_of[change.key]
-            self._count(before, held, -1)
+            self._count(before, change.key[0], held, -1)
         if after is not None:
             self._queue_of[change.key] = after
-            self._count(after, held, 1)
+            self._count(after, change.key[0], held, 1)
 
     def of_gang(self, key: Key) -> Mapping[str, int]:
         """What the pods of a gang hold."""
         return self._gangs.get(key, NOTHING)
+
+    def of_namespace(self, queue: str, namespace: str) -> Mapping[str, int]:
+        """What pods of a namespace hold of one queue itself."""
+        return self._namespaces.get((queue, namespace), NOTHING)
 
     def of_queues(self) -> dict[str, Mapping[str, int]]:
         """What each queue itself holds, without queues under it: a copy."""

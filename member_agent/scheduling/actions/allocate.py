@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
-from typing import Any, Final
+from typing import Final
 
 from apis.vectors import total
 from member_agent.room import Mask, Shortage, Spot
@@ -16,6 +16,7 @@ from member_agent.scheduling.actions.choosing import choose
 from member_agent.scheduling.actions.enqueue import behind
 from member_agent.scheduling.actions.reserving import reserve
 from member_agent.scheduling.decisions import NO_ROOM
+from member_agent.scheduling.lanes import Lanes
 from member_agent.scheduling.plugins.gang import floors
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession, Statement, by_shape
@@ -67,8 +68,8 @@ class Allocation:
         self._session = session
         self._shared = shared
         self._tiers = session.tiers
-        self._queues: dict[str, list[Any]] = {}
-        self._stopped: dict[str, Waiting] = {}
+        self._queues: dict[str, Lanes] = {}
+        self._stopped = session.stopped
         self._kept: dict[str, tuple[Waiting, list[Spot]]] = {}
         """By queue, the first gang that the queue's limit keeps out, and what it needs: nobody else of the queue gets that."""
         self._reserves = "backfill" in session.configuration.actions
@@ -77,7 +78,11 @@ class Allocation:
 
     def _push(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> None:
         entry = (self._tiers.job_order(gang), again, gang, pods)  # keys end in the gang's own: no two are equal
-        heapq.heappush(self._queues.setdefault(gang.group.queue, []), entry)
+        name = gang.group.queue
+        lanes = self._queues.get(name)
+        if lanes is None:
+            lanes = self._queues[name] = self._session.lanes(name, promised=False)
+        lanes.push(entry, namespace=gang.key[0])
 
     def run(self) -> None:
         """Until every gang was tried."""
@@ -89,7 +94,7 @@ class Allocation:
             if current > key and ahead and current > ahead[0][0]:
                 heapq.heappush(ahead, (current, name))  # it was given something since
                 continue
-            _, again, gang, pods = heapq.heappop(self._queues[name])
+            _, again, gang, pods = self._queues[name].pop()
             self._try(gang, pods, again=again)
             if self._queues[name]:
                 heapq.heappush(ahead, (self._tiers.queue_order(name), name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from member_agent.scheduling.lanes import Lanes
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession, ordered
 from member_agent.scheduling.snapshot import Waiting
@@ -9,9 +10,13 @@ from member_agent.scheduling.snapshot import Waiting
 
 def enqueue(session: OpenSession) -> None:
     """Groups that are Pending; those that the hub admitted never are candidates."""
-    queues: dict[str, list[Waiting]] = {}
+    queues: dict[str, Lanes] = {}
     for gang in session.candidates:
-        queues.setdefault(gang.group.queue, []).append(gang)
+        name = gang.group.queue
+        lanes = queues.get(name)
+        if lanes is None:
+            lanes = queues[name] = session.lanes(name, promised=True)
+        lanes.push((session.tiers.job_order(gang), gang), namespace=gang.group.namespace)
     stopped: dict[str, Waiting] = {}
     for gang in ordered(queues, tiers=session.tiers):
         reason = session.closed(gang) or _behind(gang, stopped) or _judge(session, gang)

@@ -20,6 +20,15 @@ class Drf(Plugin):
     def job_order(self, gang: Waiting) -> Order:
         return dominant(self.session.holds(gang.key), self._total)
 
+    def namespace_order(self, queue: str, *, namespace: str, promised: bool) -> Order:
+        """By the dominant share of what a namespace has in the queue, over its weight."""
+        spaces = self.session.namespaces
+        amounts = dict(spaces.held(queue, namespace))
+        if promised:
+            for name, amount in spaces.promised(queue, namespace).items():
+                amounts[name] = amounts.get(name, 0) + amount
+        return dominant(amounts, self._total) / spaces.weight(namespace)
+
     def queue_order(self, queue: str) -> Order:
         if Hook.HIERARCHY not in self.hooks:
             return 0

@@ -17,6 +17,7 @@ class Hook(enum.StrEnum):
     RECLAIMABLE = "Reclaimable"
     PREEMPTIVE = "Preemptive"
     QUEUE_ORDER = "QueueOrder"
+    NAMESPACE_ORDER = "NamespaceOrder"
     PREDICATE = "Predicate"
     BEST_NODE = "BestNode"
     NODE_ORDER = "NodeOrder"

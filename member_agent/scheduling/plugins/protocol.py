@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from apis.vectors import ResourceVector
 from machinery.informer import Key
 from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores, Spot
+from member_agent.scheduling.namespaces import Namespaces
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
@@ -118,6 +119,11 @@ class Session(Protocol):
         ...
 
     @property
+    def namespaces(self) -> Namespaces:
+        """What namespaces hold of each queue and are promised there, and their weights."""
+        ...
+
+    @property
     def quotas(self) -> Mapping[str, Sequence[QuotaView]]:
         """ResourceQuotas by namespace."""
         ...
@@ -159,6 +165,11 @@ class Plugin:
 
     def queue_order(self, queue: str) -> Order:
         """Which queue goes first."""
+        raise NotImplementedError
+
+    def namespace_order(self, queue: str, *, namespace: str, promised: bool) -> Order:
+        """Which namespace of a queue goes first; the key grows with what it is given. `promised`: what its groups were promised
+        counts like what its pods hold."""
         raise NotImplementedError
 
     def job_order(self, gang: Waiting) -> Order:
@@ -256,6 +267,7 @@ class Plugin:
 
 GATES: Final[Mapping[str, Hook | None]] = {
     "queue_order": Hook.QUEUE_ORDER,
+    "namespace_order": Hook.NAMESPACE_ORDER,
     "job_order": Hook.JOB_ORDER,
     "task_order": Hook.TASK_ORDER,
     "job_valid": None,

@@ -49,6 +49,16 @@ class Tiers:
         """Key of a queue; ties by name."""
         return (*(ask(queue) for ask in self._all["queue_order"]), queue)
 
+    @property
+    def tells_namespaces(self) -> bool:
+        """Whether any plugin orders the namespaces of a queue."""
+        return bool(self._all["namespace_order"])
+
+    def namespace_order(self, queue: str, *, namespace: str, promised: bool) -> tuple[Any, ...]:
+        """Key of a namespace in a queue; ties by name."""
+        own = (ask(queue, namespace=namespace, promised=promised) for ask in self._all["namespace_order"])
+        return (*own, namespace)
+
     def job_order(self, gang: Waiting) -> tuple[Any, ...]:
         """Key of a gang; ties by age, then UID."""
         return (*(ask(gang) for ask in self._all["job_order"]), gang.created, gang.group.uid, gang.key)

@@ -90,6 +90,7 @@ def test_gangs_queues_and_nodes_are_kept_as_they_are(told: list[tuple[object, ..
     queues = kept.usage.of_queues()
     for queue in ("q", "r"):
         assert queues.get(queue, NOTHING).get("cpu", 0) == kept.cpu(queue=queue)
+        assert kept.usage.of_namespace(queue, "ns") == queues.get(queue, NOTHING)
     for group in ("g", "h"):
         assert kept.usage.of_gang(("ns", group)).get("cpu", 0) == kept.cpu(group=group)
     room = kept.inventory.room
