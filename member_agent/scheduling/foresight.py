@@ -1,0 +1,235 @@
+"""What the scheduler would do with gangs that are not here yet: dry runs of its own actions and plugins on a copy.
+
+The pods of a shape are read as real ones are, the session is opened as a round opens it, and everything is thrown away: no
+round is disturbed, and nobody has to know the rules a second time. Pure but for the state that is given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from apis import keys
+from apis.capacity import MOST_FITS, ShapeAnswer
+from apis.quantities import InvalidQuantity
+from apis.vectors import total
+from member_agent.asking import End
+from member_agent.inventory import Inventory
+from member_agent.room import Mask, Spot
+from member_agent.scheduling.configuration import Configuration
+from member_agent.scheduling.decisions import Plan
+from member_agent.scheduling.plugins.registry import Registry
+from member_agent.scheduling.session import OpenSession
+from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
+from member_agent.views import GroupStatus, GroupView, PodView, Projector
+from policies.asked import MOST_SHAPES, Asked, AskedTask
+
+PLACING: Final = ("allocate", "backfill")
+"""Actions that place gangs beside what is there."""
+REASON: Final = 512
+"""Characters of a reason."""
+SHAPES_KEPT: Final = 4 * MOST_SHAPES
+"""Shapes of which the templates are not read again."""
+UNREADABLE: Final = "its pod template cannot be read here"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A gang that is asked about: one pod of each task that its minimum needs, and how many of each."""
+
+    asked: Asked
+    pods: tuple[tuple[PodView, int], ...]
+
+    def gang(self, number: int) -> Waiting:
+        """The gang as if it had come and the hub had let it in."""
+        name = f"{self.asked.hash}-{number}"
+        listed = [
+            dataclasses.replace(
+                pod, name=f"{name}-{pod.task}-{index}", uid=f"{name}/{pod.task}/{index}", group=name, index=index
+            )
+            for pod, count in self.pods
+            for index in range(count)
+        ]
+        key = (self.asked.namespace, name)
+        return Waiting(key=key, group=self._group(name), pods=tuple(listed), tally=Tally(), priority=self.asked.priority)
+
+    def _group(self, name: str) -> GroupView:
+        least = [(task.name, min(task.minimum, task.replicas)) for task in self.asked.tasks]
+        return GroupView(
+            namespace=self.asked.namespace,
+            name=name,
+            uid=name,
+            version="",
+            created="",
+            owner="",
+            deleting=False,
+            admitted=True,
+            min_member=sum(count for _, count in self.pods),
+            min_task_member=tuple(sorted((task, count) for task, count in least if count)),
+            queue=self.asked.queue or keys.DEFAULT_QUEUE,
+            priority_class="",
+            min_resources=total(pod.shape.requests * count for pod, count in self.pods),
+            status=GroupStatus(phase="Inqueue"),
+        )
+
+
+class Foreseer:
+    """The scheduler's side of `member_agent.asking.Foresight`. `freeze`: the snapshot of a round that would begin now; `kept`:
+    the nodes that wait for a gang since the last one."""
+
+    def __init__(
+        self,
+        *,
+        inventory: Inventory,
+        scheduler: str,
+        freeze: Callable[[], Snapshot],
+        held: Callable[[], Mapping[str, Mapping[str, int]]],
+        kept: Callable[[], Collection[str]],
+        configuration: Callable[[], Configuration],
+        registry: Registry,
+    ) -> None:
+        self._inventory = inventory
+        self._scheduler = scheduler
+        self._freeze = freeze
+        self.held = held
+        self.kept = kept
+        self._configuration = configuration
+        self._registry = registry
+        self._projector = Projector()
+        self._shapes: dict[str, tuple[Asked, Shape | None]] = {}
+
+    def stand(self, *, promised: Sequence[Spot], ends: Sequence[End]) -> Callable[[Asked], ShapeAnswer]:
+        """Answers on the state of now."""
+        snapshot, kept = self._freeze(), self.kept()
+        names = snapshot.room.layout.names
+        ground = Ground(
+            snapshot=snapshot,
+            configuration=self._configuration(),
+            registry=self._registry,
+            promised=tuple(promised),
+            kept=np.isin(np.array(names), list(kept)) if kept and names else None,
+            ends=self._leaving(ends),
+        )
+
+        def ask(asked: Asked) -> ShapeAnswer:
+            shape = self._shape(asked)
+            return answer(shape, ground) if shape is not None else ShapeAnswer(asked.hash, reason=UNREADABLE)
+
+        return ask
+
+    def _shape(self, asked: Asked) -> Shape | None:
+        known = self._shapes.get(asked.hash)
+        if known is None or known[0] != asked:
+            if len(self._shapes) >= SHAPES_KEPT:
+                self._shapes.clear()
+            known = self._shapes[asked.hash] = (asked, self._read(asked))
+        return known[1]
+
+    def _read(self, asked: Asked) -> Shape | None:
+        try:
+            return Shape(asked, tuple((self._pod(asked, task), count) for task, count in asked.needed()))
+        except (msgspec.MsgspecError, InvalidQuantity, AttributeError, TypeError):
+            return None  # whatever a template says that is none: it is told, and harms nobody else
+
+    def _pod(self, asked: Asked, task: AskedTask) -> PodView:
+        """A pod as the Job's controller would make it, read as the scheduler reads pods."""
+        template: dict[str, Any] = msgspec.json.decode(task.template)
+        meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+        labels = {keys.JOB_NAME: asked.job, keys.JOB_NAMESPACE: asked.namespace, keys.QUEUE_NAME: asked.queue}
+        notes = {keys.TASK_SPEC: task.name, keys.QUEUE_NAME: asked.queue, keys.GROUP_NAME: asked.hash}
+        body = {
+            "metadata": {
+                "name": f"{asked.hash}-{task.name}",
+                "namespace": asked.namespace,
+                "uid": f"{asked.hash}/{task.name}",
+                "labels": {**(meta.get("labels") or {}), **labels, keys.TASK_SPEC: task.name},
+                "annotations": {**(meta.get("annotations") or {}), **notes},
+            },
+            "spec": {**spec, "schedulerName": self._scheduler, "priority": asked.priority},
+            "status": {"phase": "Pending"},
+        }
+        return self._projector.pod(msgspec.json.encode(body))
+
+    def _leaving(self, ends: Sequence[End]) -> tuple[tuple[float, Spot], ...]:
+        """What is given back, and when."""
+        when = {end.owner: end.seconds for end in ends}
+        if not when:
+            return ()
+        found = []
+        for held in self._inventory.held().values():
+            row = self._inventory.row_of(held.node)
+            if held.owner in when and row is not None:
+                found.append((when[held.owner], Spot(row, held.shape, 1)))
+        return tuple(sorted(found, key=lambda each: each[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The state that a dry run starts from, and never changes. `kept`: nodes that wait for a gang that is here; `ends`: what is
+    given back and in how many seconds, the first first."""
+
+    snapshot: Snapshot
+    configuration: Configuration
+    registry: Registry
+    promised: tuple[Spot, ...] = ()
+    kept: Mask | None = None
+    ends: tuple[tuple[float, Spot], ...] = ()
+
+    def plan(self, gangs: Sequence[Waiting], *, actions: Collection[str], without: Sequence[Spot] = ()) -> Plan:
+        """What a round would decide that has these gangs and no others before it. `without`: what has ended by then."""
+        room = self.snapshot.room.copy()
+        frozen = dataclasses.replace(self.snapshot, room=room, waiting=tuple(gangs), candidates=(), expected=())
+        session = OpenSession(frozen, configuration=self.configuration, registry=self.registry)
+        for spot in self.promised:
+            room.take(spot)
+        room.give_back(without)
+        if self.kept is not None:
+            session.reserved, session.reserved_for = self.kept, "a gang that waits here"
+        for name in self.configuration.actions:
+            if name in actions:
+                self.registry.actions[name](session)
+        return session.plan()
+
+
+def answer(shape: Shape, ground: Ground) -> ShapeAnswer:
+    """What happens to gangs of this shape now, and when one fits if none does."""
+    gangs = [shape.gang(number) for number in range(MOST_FITS)]
+    plan = ground.plan(gangs, actions=PLACING)
+    fits = _started(plan, gangs)
+    if fits:
+        return ShapeAnswer(shape.asked.hash, fits=fits)
+    why = plan.waiting.get(gangs[0].key)
+    return ShapeAnswer(
+        shape.asked.hash,
+        wait=_wait(shape, ground),
+        reason=why.sentence[:REASON] if why is not None else "",
+    )
+
+
+def _started(plan: Plan, gangs: Sequence[Waiting]) -> int:
+    """Gangs that got their minimum."""
+    placed = Counter((binding.pod.namespace, binding.pod.group) for binding in plan.bindings)
+    return sum(placed[gang.key] >= gang.group.min_member for gang in gangs)
+
+
+def _wait(shape: Shape, ground: Ground) -> int | None:
+    """Seconds until enough has ended: the first of the enforced ends after which one gang fits."""
+    gang, times = shape.gang(0), sorted({seconds for seconds, _ in ground.ends})
+
+    def fits(index: int) -> bool:
+        ended = [spot for seconds, spot in ground.ends if seconds <= times[index]]
+        return bool(_started(ground.plan([gang], actions=PLACING, without=ended), [gang]))
+
+    if not times or not fits(len(times) - 1):
+        return None
+    low, high = 0, len(times) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+    return round(times[low])
