@@ -15,8 +15,9 @@ import numpy as np
 from apis.vectors import ResourceVector
 from machinery.informer import Change
 from member_agent.answers import Kept
-from member_agent.room import HOSTNAME, Amounts, Layout, NodeClass, Room
+from member_agent.room import HOSTNAME, Amounts, Layout, NodeClass, Room, berth
 from member_agent.views import NodeView, PodView
+from policies.neighbours import Labels
 from policies.shapes import PodShape
 
 FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage")
@@ -32,6 +33,13 @@ class Held:
     owner: str
     task: str
     gang: tuple[str, str] = ("", "")
+    labels: Labels = ()
+    own_labels: Labels = ()
+
+
+def held_by(pod: PodView, *, node: str) -> Held:
+    """What a pod holds on a node."""
+    return Held(node, pod.shape, pod.owner, pod.task, (pod.namespace, pod.group), pod.labels, pod.own_labels)
 
 
 class Listener(Protocol):
@@ -90,11 +98,11 @@ class Inventory:
             self._drop(pod.uid)
         elif pod.node:
             self._assumed.pop(pod.uid, None)
-            self._hold(pod.uid, Held(pod.node, pod.shape, pod.owner, pod.task, (pod.namespace, pod.group)))
+            self._hold(pod.uid, held_by(pod, node=pod.node))
 
     def assume(self, pod: PodView, *, node: str) -> None:
         """A binding was decided: its room is taken from now on."""
-        held = Held(node, pod.shape, pod.owner, pod.task, (pod.namespace, pod.group))
+        held = held_by(pod, node=node)
         self._assumed[pod.uid] = held
         self._hold(pod.uid, held)
 
@@ -190,10 +198,12 @@ class Inventory:
             if held.gang[1] and room.ending is not None:
                 room.ending[row, self._columns[name]] += sign * amount
         if held.shape.one_per_node:
-            rows = room.taken.setdefault(held.shape, {})
+            rows = room.taken.setdefault(berth(held.shape), {})
             rows[row] = rows.get(row, 0) + sign
             if rows[row] <= 0:
                 del rows[row]
+                if not rows:
+                    del room.taken[berth(held.shape)]
 
     def _build(self) -> Room:
         names = tuple(sorted(self.nodes))
@@ -224,7 +234,7 @@ class Inventory:
             if held.gang[1] and room.ending is not None:
                 room.ending[row, self._columns[name]] += amount
         if held.shape.one_per_node:
-            rows = room.taken.setdefault(held.shape, {})
+            rows = room.taken.setdefault(berth(held.shape), {})
             rows[row] = rows.get(row, 0) + 1
 
     def _add_columns(self, vectors: Iterable[ResourceVector]) -> None:

@@ -5,13 +5,15 @@ Amounts are milli units (apis/vectors). Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from member_agent.topology import Topologies, Topology, joint, numbered
+from policies.selectors import NODE_NAME, tolerated
 from policies.shapes import PodShape, Taint
 
 Amounts = npt.NDArray[np.int64]
@@ -47,6 +49,8 @@ class Layout:
     """Ready and not cordoned."""
     masks: dict[PodShape, Mask] = field(default_factory=dict, compare=False)
     """Answers of `admits`, kept as long as the layout."""
+    topologies: Topologies = field(default_factory=Topologies, compare=False)
+    """Domains by label, and what else was worked out about nodes."""
 
     def admits(self, shape: PodShape) -> Mask:
         """Which nodes may run the shape, requests apart."""
@@ -56,17 +60,66 @@ class Layout:
         return known
 
     def _evaluate(self, shape: PodShape) -> Mask:
-        if not self.names or shape.unknown:
+        if shape.undecided:
             return np.zeros(len(self.names), dtype=np.bool_)
-        if _reads(shape, HOSTNAME):
-            by_node = [
-                shape.accepts(dict(self.classes[index].labels) | {HOSTNAME: name}, taints=self.classes[index].taints)
-                for name, index in zip(self.hosts, self.class_of.tolist(), strict=True)
-            ]
-            return np.array(by_node, dtype=np.bool_) & self.usable
-        by_class = [shape.accepts(dict(each.labels), taints=each.taints) for each in self.classes]
-        found: Mask = np.array(by_class, dtype=np.bool_)[self.class_of] & self.usable
-        return found
+        by_name = any(_reads(shape, label) for label in (HOSTNAME, NODE_NAME))
+        return self.nodes(lambda labels, taints: shape.accepts(labels, taints=taints), by_name=by_name) & self.usable
+
+    def selected(self, shape: PodShape) -> Mask:
+        """Which nodes its selector and required affinity accept, ready or not."""
+        key = ("selected", shape.node_selector, shape.node_affinity)
+        known = self.topologies.masks.get(key)
+        if known is None:
+            by_name = any(_reads(shape, label) for label in (HOSTNAME, NODE_NAME))
+            known = self.topologies.masks[key] = self.nodes(lambda labels, _: shape.selects(labels), by_name=by_name)
+        return known
+
+    def tolerated(self, shape: PodShape) -> Mask:
+        """Which nodes have no taint that keeps it away; nodes that take no pods count as tainted."""
+        key = ("tolerated", shape.tolerations)
+        known = self.topologies.masks.get(key)
+        if known is None:
+            found = self.nodes(lambda _, taints: tolerated(taints, by=shape.tolerations) is None, by_name=False)
+            known = self.topologies.masks[key] = found & self.usable
+        return known
+
+    def nodes(self, test: Callable[[Mapping[str, str], tuple[Taint, ...]], bool], *, by_name: bool) -> Mask:
+        """Nodes whose labels and taints pass a test; asked node by node only where it looks at names."""
+        if not by_name:
+            by_class = np.array([test(dict(each.labels), each.taints) for each in self.classes], dtype=np.bool_)
+            return by_class[self.class_of] if len(self.names) else np.zeros(0, dtype=np.bool_)
+        known = [dict(each.labels) for each in self.classes]
+        found = [
+            test(known[index] | {HOSTNAME: host, NODE_NAME: name}, self.classes[index].taints)
+            for name, host, index in zip(self.names, self.hosts, self.class_of.tolist(), strict=True)
+        ]
+        return np.array(found, dtype=np.bool_)
+
+    def topology(self, label: str) -> Topology:
+        """The domains of a label."""
+        return self.topology_of((label,))
+
+    def topology_of(self, labels: tuple[str, ...]) -> Topology:
+        """The domains in which several labels agree."""
+        known = self.topologies.by_label.get(labels)
+        if known is None:
+            known = joint([self.topology(each) for each in labels]) if len(labels) > 1 else self._topology(labels[0])
+            self.topologies.by_label[labels] = known
+        return known
+
+    def _topology(self, label: str) -> Topology:
+        if label == HOSTNAME:
+            return numbered(list(self.hosts))
+        values = [dict(each.labels).get(label) for each in self.classes]
+        return numbered([values[index] for index in self.class_of.tolist()])
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows by name of node."""
+        known = self.topologies.rows
+        if not known:
+            known.update({name: row for row, name in enumerate(self.names)})
+        return known
 
 
 def _reads(shape: PodShape, label: str) -> bool:

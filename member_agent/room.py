@@ -16,6 +16,7 @@ import numpy as np
 from apis.vectors import ResourceVector, quantity
 from member_agent.answers import Answer, Kept, Log
 from member_agent.aspects import plain
+from member_agent.grouping import Company, Near
 from member_agent.layout import HOSTNAME as HOSTNAME
 from member_agent.layout import UNBOUNDED as UNBOUNDED
 from member_agent.layout import Amounts as Amounts
@@ -27,7 +28,11 @@ from member_agent.layout import Rows as Rows
 from member_agent.layout import Rules as Rules
 from member_agent.layout import Scores as Scores
 from member_agent.layout import Spot as Spot
+from member_agent.passes import Passes
+from policies.neighbours import HostPort
 from policies.shapes import PodShape
+
+Berth = tuple[HostPort, ...] | PodShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,14 @@ class Room:
     layout: Layout
     free: Amounts
     allocatable: Amounts
-    taken: dict[PodShape, dict[int, int]] = field(default_factory=dict)
+    taken: dict[Berth, dict[int, int]] = field(default_factory=dict)
     rules: Rules | None = None
     ending: Amounts | None = None
     """By row, what pods of gangs hold: it comes back when they end, other pods' does not. Shared between copies."""
     told: Callable[[Spot, int], None] | None = None
     """Hears of every spot that is taken (1) or given back (-1), before anything else is asked."""
+    near: Near | None = field(default=None, repr=False)
+    """Whoever knows what pods are around; without it they have no say."""
     kept: Kept | None = field(default=None, repr=False)
     """Answers that outlive this room: of the cluster's room, shared between copies."""
     _answers: dict[PodShape, Answer] = field(default_factory=dict, repr=False)
@@ -88,8 +95,17 @@ class Room:
             self._keeps = local
 
     def capacity(self, shape: PodShape) -> Amounts:
-        """Per node, how many more pods of this shape fit; 0 where the node does not admit it."""
-        return self._capacity(shape, self._columns(self._all()), self.admitted(shape))
+        """Per node, how many more pods of this shape fit; 0 where the node does not admit it, or pods around do not."""
+        fits = self._capacity(shape, self._columns(self._all()), self.admitted(shape))
+        company = self._company(shape)
+        if company is None:
+            return fits
+        return np.where(company.open(len(fits)), np.minimum(fits, 1) if company.alone else fits, 0)
+
+    def _company(self, shape: PodShape) -> Company | None:
+        if self.near is None or (shape.neighbours is None and not shape.seen):
+            return None
+        return self.near.company(shape)
 
     def admitted(self, shape: PodShape) -> Mask:
         """Which nodes may run the shape, requests apart."""
@@ -116,8 +132,10 @@ class Room:
         return np.minimum(fits, self.alone(shape, columns.rows)) if shape.one_per_node else fits
 
     def alone(self, shape: PodShape, rows: Rows) -> Amounts:
-        """1 for rows without a pod of a shape that wants nodes of its own, else 0."""
-        return np.where(np.isin(rows, list(self.taken.get(plain(shape), ()))), np.int64(0), np.int64(1))
+        """1 for rows without a pod that has a host port which the shape wants, else 0."""
+        mine = berth(shape)
+        taken = [row for other, listed in self.taken.items() if _clash(mine, other) for row in listed]
+        return np.where(np.isin(rows, taken), np.int64(0), np.int64(1))
 
     def _cost(self, shape: PodShape, columns: Columns) -> Scores:
         if self.rules is not None and self.rules.scores_nodes:
@@ -167,7 +185,7 @@ class Room:
     def place(self, needs: Sequence[tuple[PodShape, int]], *, within: Mask | None = None) -> tuple[Spot, ...] | Shortage:
         """Take room for all pods or for none, within some nodes if so asked; ties by name."""
         spots: list[Spot] = []
-        for shape, count in needs:
+        for shape, count in _independent_first(needs):
             placed = self._take(shape, count, whole=True, within=within)
             if isinstance(placed, Shortage):
                 self.give_back(spots)
@@ -193,6 +211,8 @@ class Room:
         self._change(spots, -1)
 
     def _take(self, shape: PodShape, count: int, *, whole: bool, within: Mask | None) -> list[Spot] | Shortage:
+        if self.near is not None and (shape.neighbours is not None or shape.seen):
+            return self._take_near(self.near, shape, count, whole=whole, within=within)
         known = self._answer(shape)
         fits, cost = known.fits, known.cost
         if within is not None:
@@ -203,6 +223,35 @@ class Room:
             return Shortage(shape, count, placed, self.explain(shape, count=count, placed=placed))
         self._change(spots, 1)
         return spots
+
+    def _take_near(self, near: Near, shape: PodShape, count: int, *, whole: bool, within: Mask | None) -> list[Spot] | Shortage:
+        spots = Passes(self, near, shape, within).run(count)
+        placed = sum(spot.count for spot in spots)
+        if placed < count and whole:
+            self._change(spots, -1)
+            return Shortage(shape, count, placed, self.explain(shape, count=count, placed=placed))
+        return spots
+
+    # What `Passes` asks of a room.
+
+    def known(self, shape: PodShape) -> tuple[Amounts, Scores]:
+        """By row, pods of the shape that fit and the cost of the next; not to be written to."""
+        answer = self._answer(shape)
+        return answer.fits, answer.cost
+
+    def seek(self, shape: PodShape, fits: Amounts, cost: Scores, count: int) -> list[Spot]:
+        """The best places for up to `count` pods; none is taken."""
+        return self._one(shape, fits, cost) if count == 1 else self._many(shape, fits, cost, count)
+
+    def packs(self, shape: PodShape, fits: Amounts, cost: Scores, count: int) -> bool:
+        """Whether the best nodes only get better with every pod they are given."""
+        rows = _best(cost, count)
+        rows = rows[fits[rows] > 0]
+        return self._packs(shape, rows, cost[rows], np.minimum(fits[rows], count))
+
+    def change(self, spots: Sequence[Spot], sign: int) -> None:
+        """Take places (1) or give them back (-1)."""
+        self._change(spots, sign)
 
     @staticmethod
     def _one(shape: PodShape, fits: Amounts, cost: Scores) -> list[Spot]:
@@ -282,7 +331,7 @@ class Room:
             self._sit(shape, [spot], sign)
 
     def _sit(self, shape: PodShape, spots: Sequence[Spot], sign: int) -> None:
-        rows = self.taken.setdefault(plain(shape), {})
+        rows = self.taken.setdefault(berth(shape), {})
         for spot in spots:
             rows[spot.row] = rows.get(spot.row, 0) + sign * spot.count
             if rows[spot.row] <= 0:
@@ -292,8 +341,8 @@ class Room:
         """Why `count` pods do not fit, as a sentence with numbers."""
         nodes = len(self.layout.names)
         wanted = f"room for {placed} of {count} pods ({shape.requests - _ONE_POD})"
-        if shape.unknown:
-            return f"{wanted}: {shape.unknown} is not decided by this scheduler yet"
+        if shape.undecided:
+            return f"{wanted}: {shape.undecided} are not decided by this scheduler yet"
         usable = int(self.layout.usable.sum())
         admitted = self.admitted(shape)
         parts = [f"{nodes} nodes"]
@@ -302,7 +351,23 @@ class Room:
         if usable - int(admitted.sum()):
             parts.append(f"{usable - int(admitted.sum())} ruled out by selector, affinity or taints")
         parts += [text for name, amount in shape.requests.items() if (text := self._lacking(name, amount, admitted))]
+        parts += self._unwelcome(shape, admitted)
         return f"{wanted}: {', '.join(parts)}"
+
+    def _unwelcome(self, shape: PodShape, admitted: Mask) -> list[str]:
+        """How many nodes host ports and pods around rule out, and what pods of the shape set for one another."""
+        parts = []
+        if shape.one_per_node:
+            taken = int((self.alone(shape, np.flatnonzero(admitted)) == 0).sum())
+            parts += [f"{taken} with a host port taken"] if taken else []
+        company = self._company(shape)
+        if company is None:
+            return parts
+        counts: dict[str, Mask] = {}
+        for text, closed in company.shut:
+            counts[text] = counts[text] | closed if text in counts else closed
+        parts += [f"{number} {text}" for text, rows in counts.items() if (number := int((rows & admitted).sum()))]
+        return parts + [group.sentence() for group in company.groups]
 
     def _lacking(self, name: str, amount: int, admitted: Mask) -> str:
         column = self.layout.columns.get(name)
@@ -312,6 +377,28 @@ class Room:
         short = int((free < amount).sum())
         most = quantity(name, milli=int(free.max())) if len(free) else 0
         return f"{short} with too little {name} (most free: {most})" if short else ""
+
+
+def berth(shape: PodShape) -> Berth:
+    """What pods take of a node that only one can have: host ports, or (where nobody says which) the place of their shape."""
+    return shape.ports or plain(shape)
+
+
+def _clash(one: Berth, other: Berth) -> bool:
+    if isinstance(one, PodShape) or isinstance(other, PodShape):
+        return one == other
+    return any(mine.clashes(theirs) for mine in one for theirs in other)
+
+
+def _independent_first(needs: Sequence[tuple[PodShape, int]]) -> Sequence[tuple[PodShape, int]]:
+    """Pods that must sit beside others come after those others."""
+    if len(needs) < 2 or not any(_follows(shape) for shape, _ in needs):
+        return needs
+    return sorted(needs, key=lambda need: _follows(need[0]))
+
+
+def _follows(shape: PodShape) -> bool:
+    return shape.neighbours is not None and any(each.crowd not in shape.seen for each in shape.neighbours.beside)
 
 
 def runs(spots: Sequence[Spot]) -> list[tuple[PodShape, list[Spot]]]:

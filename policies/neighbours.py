@@ -113,8 +113,8 @@ class Neighbours:
     @property
     def crowds(self) -> tuple[Crowd, ...]:
         """Everybody that is spoken of, each once."""
-        terms = (*self.beside, *self.apart, *(term for term, _ in self.prefers), *self.spreads)
-        return tuple(dict.fromkeys(each.crowd for each in terms))
+        of_terms = [term.crowd for term in (*self.beside, *self.apart, *(term for term, _ in self.prefers))]
+        return tuple(dict.fromkeys((*of_terms, *(each.crowd for each in self.spreads))))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -41,6 +41,9 @@ ONE_POD: Final = ResourceVector({"pods": MILLI})
 CLAIMS: Final = "dynamic resource claims"
 """What nobody decides yet: neither the hub nor a member's scheduler."""
 
+BY_NAME: Final = "node field selectors"
+"""What only a member can answer: nodes by name."""
+
 Term = tuple[Requirement, ...]
 """A conjunction over the labels of a node, or over its name (`selectors.NODE_NAME`)."""
 
@@ -91,12 +94,6 @@ class PodShape:
     def accepts(self, labels: Mapping[str, str], *, taints: tuple[Taint, ...]) -> bool:
         """Whether a node of these labels and taints may run it."""
         return self.selects(labels) and tolerated(taints, by=self.tolerations) is None
-
-    def clashes(self, other: PodShape) -> bool:
-        """Whether a pod of the other shape on a node keeps one of this shape away from it: they want the same host port."""
-        if not (self.one_per_node and other.one_per_node):
-            return False
-        return self == other or any(mine.clashes(theirs) for mine in self.ports for theirs in other.ports)
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -225,9 +222,11 @@ class PodSpec(Wire, frozen=True):
 
     @property
     def reads_owner(self) -> bool:
-        """Whether its shape depends on the pod's namespace and labels too."""
+        """Whether its shape depends on whose it is too: namespace and labels, or whether the pod has its node."""
         affinity = self.affinity
-        return bool(self.topology_spread_constraints or (affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)))
+        if self.topology_spread_constraints or (affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)):
+            return True
+        return _unknown(self) == BY_NAME
 
 
 class PodTemplate(Wire, frozen=True):
@@ -338,7 +337,7 @@ def _unknown(spec: PodSpec) -> str:
         return "topology spread"
     required = affinity.node_affinity.required if affinity.node_affinity else None
     terms = (required.node_selector_terms if required else None) or []
-    return "node field selectors" if any(term.match_fields for term in terms) else ""
+    return BY_NAME if any(term.match_fields for term in terms) else ""
 
 
 def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
@@ -355,10 +354,11 @@ def read_shape(template: PodTemplate) -> PodShape:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose spec it is: the namespace and the labels of a pod."""
+    """Whose spec it is: the namespace and the labels of a pod, and whether it has its node already."""
 
     namespace: str
     labels: Labels = ()
+    bound: bool = False
 
 
 def shape_of(spec: PodSpec, *, owner: Owner | None = None) -> PodShape:
@@ -367,7 +367,7 @@ def shape_of(spec: PodSpec, *, owner: Owner | None = None) -> PodShape:
     shape = PodShape(
         requests=pod_requests(spec),
         node_selector=tuple(sorted((spec.node_selector or {}).items())),
-        node_affinity=_node_affinity(spec.affinity, fields=known),
+        node_affinity=() if _settled(spec, owner) else _node_affinity(spec.affinity, fields=known),
         tolerations=tuple(
             Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
             for each in spec.tolerations or []
@@ -377,6 +377,11 @@ def shape_of(spec: PodSpec, *, owner: Owner | None = None) -> PodShape:
         ports=ports,
     )
     return shape if owner is None else _at_member(shape, spec, owner)
+
+
+def _settled(spec: PodSpec, owner: Owner | None) -> bool:
+    """A pod of a daemon that has its node: nobody looks where else it might go, and without this all of them are unlike."""
+    return owner is not None and owner.bound and _unknown(spec) == BY_NAME
 
 
 def _at_member(shape: PodShape, spec: PodSpec, owner: Owner) -> PodShape:

@@ -27,6 +27,7 @@ from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.seeing import Sight
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
+from member_agent.scheduling.surroundings import Surroundings
 from member_agent.scheduling.usage import NOTHING, Amounts, add
 from member_agent.views import PodView, QueueView
 from policies.shapes import PodShape
@@ -57,6 +58,7 @@ class OpenSession:
         self._bindings: list[Binding] = []
         self._admitted: dict[Key, None] = {}
         self._books(snapshot)
+        self.surroundings = Surroundings(self.room.layout, snapshot.around)
         self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
         self.claims = Claims(self, held=snapshot.berths, nominated=snapshot.nominated)
         self.tiers: Tiers = registry.open(configuration, session=self)
@@ -64,7 +66,8 @@ class OpenSession:
         self._sight = Sight(self.tiers)
         if self.tiers.sees_more:
             self._look()
-        self.room.told = self.tiers.told if self.tiers.keeps_books else None
+        self.room.near = self.tiers
+        self.room.told = self._told if self.tiers.keeps_books or snapshot.around.members else None
         self.room.keep(rules=(configuration, registry), local=self.tiers.local)
 
     def _look(self) -> None:
@@ -73,6 +76,12 @@ class OpenSession:
         known = {gang.key: gang for gang in self.waiting}
         self.candidates = tuple(known.get(gang.key, gang) for gang in self.candidates)
         self.gangs = tuple(known.get(gang.key, gang) for gang in self.gangs)
+
+    def _told(self, spot: Spot, sign: int) -> None:
+        """The room was changed."""
+        if spot.shape.seen or spot.shape.neighbours is not None:
+            self.surroundings.told(spot, sign)
+        self.tiers.told(spot, sign)
 
     def _books(self, snapshot: Snapshot) -> None:
         layout = self.room.layout

@@ -13,12 +13,15 @@ from typing import Final
 
 from machinery.informer import Change, Key
 from member_agent.inventory import Held, Inventory
+from member_agent.neighbours import NOBODY as NOBODY_AROUND
+from member_agent.neighbours import Around, Neighbourhood
 from member_agent.room import Room
 from member_agent.scheduling.gates import Gated, gangs_with
 from member_agent.scheduling.holds import HoldPhase, Preparing, phase_of
 from member_agent.scheduling.usage import NOTHING, Usage
 from member_agent.views import GroupView, PodView, QueueGate, QueueView
 from member_agent.views.quotas import QuotaView
+from policies.shapes import PodShape
 
 NO_QUOTAS: Final[Mapping[str, Sequence[QuotaView]]] = MappingProxyType({})
 
@@ -95,6 +98,10 @@ class Snapshot:
     """What is held for such gangs; it is taken off the room."""
     nominated: tuple[PodView, ...] = ()
     """Pods of other schedulers with a node that is being cleared for them."""
+    around: Around = NOBODY_AROUND
+    """Pods around, and what they ask of others."""
+    counted_as: Callable[[PodView], PodShape] = lambda pod: pod.shape
+    """The shape of any pod with the crowds in which it counts."""
 
 
 class Gangs:
@@ -108,6 +115,8 @@ class Gangs:
         self._pods: dict[Key, dict[str, PodView]] = {}
         self._waiting: dict[Key, dict[str, PodView]] = {}
         self.gated = Gated()
+        self.neighbourhood = Neighbourhood(lambda: inventory.held().values())
+        inventory.listen(self.neighbourhood)
         self._nominated: dict[str, PodView] = {}
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
@@ -126,6 +135,7 @@ class Gangs:
             self.gated.put(key, pod)
             if not (pod.node or pod.ended or pod.deleting or pod.gated):
                 self._waiting.setdefault(key, {})[pod.uid] = pod
+                self.neighbourhood.waits(pod.shape)
         return key
 
     def _foreign_changed(self, change: Change[PodView]) -> None:
@@ -149,7 +159,10 @@ class Gangs:
         self.gated.drop(key, pod.uid)
         for store in (self._pods, self._waiting):
             pods = store.get(key)
-            if pods is not None and pods.pop(pod.uid, None) is not None and not pods:
+            known = pods.pop(pod.uid, None) if pods is not None else None
+            if known is not None and store is self._waiting:
+                self.neighbourhood.waits_no_more(known.shape)
+            if known is not None and not pods:
                 del store[key]
 
     def pods(self, key: Key) -> Mapping[str, PodView]:
@@ -207,6 +220,7 @@ class Gangs:
             if not pods or group is None or group.deleting:
                 return None
             rank = priority(group.priority_class) if group.priority_class else pods[0].priority
+            pods = self.neighbourhood.marked(pods)
             return Waiting(key=key, group=group, pods=pods, tally=self.tally(key), priority=rank)
 
         waiting = []
@@ -241,6 +255,8 @@ class Gangs:
             preparing=preparing,
             berths=berths,
             nominated=tuple(pod for _, pod in sorted(self._nominated.items())),
+            around=self.neighbourhood.freeze(),
+            counted_as=self.neighbourhood.counted_as,
             shut=gangs_with(self.gated.of(QueueGate.SHUT), waiting=gang_of, assumed=self._inventory.assumed),
             passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),
         )

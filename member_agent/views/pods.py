@@ -14,6 +14,7 @@ from member_agent.views.gates import QueueGate
 from member_agent.views.hints import Hints
 from member_agent.views.meta import Condition, Meta, Wire, may_be_evicted
 from policies.durations import InvalidDuration, golang
+from policies.neighbours import Labels
 from policies.shapes import PodShape, PodSpec
 from policies.troubles import TROUBLES
 
@@ -240,6 +241,10 @@ class PodView:
     nominated: str = ""
     manner: Manner = PLAIN
     since: float = 0.0
+    labels: Labels = ()
+    """Without those that number the pods of one owner."""
+    own_labels: Labels = ()
+    """Those."""
 
     @property
     def ended(self) -> bool:

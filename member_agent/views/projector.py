@@ -23,9 +23,10 @@ from member_agent.views.jobs import (
     fields_of_place,
     rules_of,
 )
+from member_agent.views.labels import LabelPool
 from member_agent.views.meta import number
 from member_agent.views.pods import ENDED, PodDocument, PodEnd, PodView, manner_of, seconds_of
-from policies.shapes import PodShape, PodSpec, Pool, UnreadableShape, read_gang, shape_of
+from policies.shapes import Owner, PodShape, PodSpec, Pool, UnreadableShape, read_gang, shape_of
 
 RULES_KEPT = 1024
 """Different rules of Jobs that are shared; then sharing starts anew."""
@@ -43,6 +44,7 @@ class Projector:
         self.pool = Pool()
         self._rules: dict[Rules, Rules] = {}
         self._shapes: dict[bytes, PodShape] = {}
+        self._labels = LabelPool()
         self._encode = msgspec.msgpack.Encoder().encode
         self._job = msgspec.json.Decoder(JobDocument).decode
         self._skeleton = msgspec.json.Decoder(JobSkeleton).decode
@@ -105,7 +107,8 @@ class Projector:
         """A pod as the agent keeps it. A pod whose requests cannot be read asks for nothing but a place."""
         pod = self._pod(document)
         meta, spec, status = pod.metadata, pod.spec, pod.status
-        shape = self._shape(spec)
+        labels, own_labels = self._labels.split(meta.labels)
+        shape = self._shape(spec, Owner(meta.namespace, labels + own_labels, bound=bool(spec.node_name)))
         ended = status.phase in ENDED
         manner = manner_of(meta, spec)
         return PodView(
@@ -140,16 +143,20 @@ class Projector:
             nominated=sys.intern(status.nominated_node_name),
             manner=manner,
             since=seconds_of(status.start_time) if manner.cooldown else 0.0,
+            labels=labels,
+            own_labels=own_labels,
         )
 
-    def _shape(self, spec: PodSpec) -> PodShape:
+    def _shape(self, spec: PodSpec, owner: Owner) -> PodShape:
         """The shape of a pod, worked out once for pods of equal specs: encoding what makes it costs a tenth."""
-        key = self._encode(_of_shape(spec))
+        key = self._encode(
+            (_of_shape(spec), owner.namespace, owner.labels, owner.bound) if spec.reads_owner else _of_shape(spec)
+        )
         known = self._shapes.get(key)
         if known is None:
             if len(self._shapes) >= SHAPES_KEPT:
                 self._shapes.clear()
-            known = self._shapes[key] = self.pool.shape(shape_of(spec))
+            known = self._shapes[key] = self.pool.shape(shape_of(spec, owner=owner))
         return known
 
     def _shared(self, rules: Rules) -> Rules:

@@ -17,7 +17,7 @@ from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.planner import plan
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.views import GroupStatus, GroupView, NodeView, PodView
-from policies.shapes import Gang, PodShape, Taint, Task, Toleration
+from policies.shapes import CLAIMS, Gang, PodShape, Taint, Task, Toleration
 
 
 def node(
@@ -223,9 +223,9 @@ def test_a_host_name_selector_finds_its_node() -> None:
 
 def test_what_the_scheduler_cannot_decide_is_said_and_not_guessed() -> None:
     room = inventory([node("a", cpu=8)]).room
-    answer = room.place([(PodShape(ResourceVector({"pods": 1000}), unknown="inter-pod affinity"), 1)])
+    answer = room.place([(PodShape(ResourceVector({"pods": 1000}), unknown=CLAIMS), 1)])
     assert isinstance(answer, Shortage)
-    assert "inter-pod affinity is not decided" in answer.sentence
+    assert "dynamic resource claims are not decided" in answer.sentence
 
 
 def test_higher_priority_goes_first_and_age_breaks_ties() -> None:

@@ -1,4 +1,4 @@
-"""Where a pod may run at all: labels and names of nodes, taints, host ports."""
+"""Where a pod may run at all: labels and names of nodes, taints, host ports, the pods around."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from member_agent.aspects import plain
+from member_agent.grouping import Company
 from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask
+from member_agent.scheduling.companions import company
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.plugins.protocol import Plugin, Session
 from policies.shapes import PodShape, Toleration
@@ -25,21 +27,21 @@ class Arguments(BaseModel):
     node_affinity: bool = Field(default=True, alias="predicate.NodeAffinityEnable")
     node_ports: bool = Field(default=True, alias="predicate.NodePortsEnable")
     taints: bool = Field(default=True, alias="predicate.TaintTolerationEnable")
+    pod_affinity: bool = Field(default=True, alias="predicate.PodAffinityEnable")
+    spread: bool = Field(default=True, alias="predicate.PodTopologySpreadEnable")
     cache: bool = Field(default=True, alias="predicate.CacheEnable", description="answers are kept anyway")
 
 
 class Predicates(Plugin):
-    """Selectors and required affinity, taints and tolerations, host ports."""
+    """Selectors and required affinity, taints and tolerations, host ports, affinity to pods, topology spread."""
 
     name = "predicates"
     arguments = Arguments
     later = frozenset(
         f"predicate.{each}Enable"
         for each in (
-            "PodAffinity",
             "NodeVolumeLimits",
             "VolumeZone",
-            "PodTopologySpread",
             "VolumeBinding",
             "DynamicResourceAllocation",
         )
@@ -54,6 +56,8 @@ class Predicates(Plugin):
 
     def predicate(self, layout: Layout, shape: PodShape) -> Mask:
         shape = plain(shape)  # answers are kept by it for as long as the layout, longer than what other plugins see
+        if shape.neighbours is not None or shape.seen:
+            shape = dataclasses.replace(shape, neighbours=None, seen=())
         if not self._on.node_affinity:
             shape = dataclasses.replace(shape, node_selector=(), node_affinity=())
         if not self._on.taints:
@@ -64,3 +68,8 @@ class Predicates(Plugin):
         if shape.one_per_node and self._on.node_ports:
             return self.session.room.alone(shape, columns.rows)
         return np.full(len(columns.rows), UNBOUNDED, dtype=np.int64)
+
+    def company(self, shape: PodShape) -> Company | None:
+        if shape.neighbours is None and not shape.seen:
+            return None
+        return company(shape, self.session.surroundings, affinity=self._on.pod_affinity, spread=self._on.spread)

@@ -19,11 +19,13 @@ from pydantic import BaseModel, ConfigDict
 
 from apis.vectors import ResourceVector
 from machinery.informer import Key
+from member_agent.grouping import Company, Pull
 from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores, Spot
 from member_agent.scheduling.namespaces import Namespaces
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
+from member_agent.scheduling.surroundings import Surroundings
 from member_agent.views import GroupView, PodView, QueueView
 from member_agent.views.quotas import QuotaView
 from policies.shapes import PodShape
@@ -67,6 +69,11 @@ class Session(Protocol):
     @property
     def room(self) -> Room:
         """Free room, what this session has given away already taken off."""
+        ...
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """Pods around, what this session has placed and evicted included."""
         ...
 
     @property
@@ -234,6 +241,14 @@ class Plugin:
         room, and pods of the same shape on it. Then the answers are kept from session to session until a row changes."""
         return False
 
+    def company(self, shape: PodShape) -> Company | None:
+        """What pods that are there say of the shape now, as rules beyond single rows; None for nothing."""
+        raise NotImplementedError
+
+    def company_order(self, shape: PodShape, rows: Mask) -> Pull | None:
+        """How much better pods around make each row of those that are open to the shape; None where they tell no two apart."""
+        raise NotImplementedError
+
     def domains(self, gang: Waiting) -> Iterable[Mask]:
         """Parts of the cluster in which the gang must fit whole, best first."""
         raise NotImplementedError
@@ -281,6 +296,8 @@ GATES: Final[Mapping[str, Hook | None]] = {
     "predicate": Hook.PREDICATE,
     "limits": Hook.PREDICATE,
     "node_order": Hook.NODE_ORDER,
+    "company": Hook.PREDICATE,
+    "company_order": Hook.NODE_ORDER,
     "domains": Hook.HYPER_NODE_GRADIENT,
     "took": None,
     "gave_back": None,

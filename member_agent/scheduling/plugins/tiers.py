@@ -16,6 +16,7 @@ import numpy as np
 
 from apis.vectors import ResourceVector
 from member_agent.aspects import Aspects
+from member_agent.grouping import Company, Pull
 from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask, Scores, Spot
 from member_agent.scheduling.plugins.protocol import GATES, Allowance, Ballot, Plugin, Victim, Vote, answers
 from member_agent.scheduling.reasons import Reason
@@ -167,6 +168,24 @@ class Tiers:
     def local(self, shape: PodShape) -> bool:
         """Whether what is said of a row follows from that row alone, by all plugins that speak of nodes."""
         return all(plugin.local(shape) for plugin in self._about_nodes)
+
+    def company(self, shape: PodShape) -> Company | None:
+        """What pods around say of the shape, by all plugins."""
+        found = [said for ask in self._all["company"] if (said := ask(shape)) is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        return Company(
+            shut=tuple(each for said in found for each in said.shut),
+            alone=any(said.alone for said in found),
+            groups=tuple(each for said in found for each in said.groups),
+        )
+
+    def company_order(self, shape: PodShape, rows: Mask) -> Pull | None:
+        """How much better pods around make each row: the sum over plugins."""
+        found = [said for ask in self._all["company_order"] if (said := ask(shape, rows)) is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        return Pull(sum((said.scores for said in found[1:]), found[0].scores), anew=any(said.anew for said in found))
 
     def domains(self, gang: Waiting) -> Iterable[Mask | None]:
         """Where to try the gang, one after the other; None is the whole cluster."""
