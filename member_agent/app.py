@@ -222,6 +222,15 @@ ModeOption = Annotated[
 TimeScale = Annotated[float, typer.Option("--time-scale", help="Scale the times of the protocol; for tests.")]
 
 
+SchedulerNames = Annotated[
+    list[str] | None, typer.Option("--scheduler-name", help="Pods with this schedulerName are ours; several times.")
+]
+NodeSelector = Annotated[
+    list[str] | None, typer.Option("--node-selector", help="Label key:value of nodes to see, all others are not; several times.")
+]
+DefaultQueue = Annotated[str, typer.Option("--default-queue", help="Queue of pods without a Job that name none.")]
+
+
 @dataclass(frozen=True, slots=True)
 class _Ports:
     hub: Port
@@ -243,6 +252,9 @@ def run(
     config: Config = None,
     mode: ModeOption = None,
     time_scale: TimeScale = 1.0,
+    scheduler_name: SchedulerNames = None,
+    node_selector: NodeSelector = None,
+    default_queue: DefaultQueue = "",
 ) -> None:
     """Run the agent until it is told to stop."""
     options: dict[str, Any] = {
@@ -253,6 +265,9 @@ def run(
         "mode": mode.value if mode is not None else None,
     }
     given = (yaml.safe_load(config.read_text()) if config is not None else None) or {}
+    scheduling = _scheduling(scheduler_name or [], node_selector or [], default_queue)
+    if scheduling:
+        options["scheduling"] = {**(given.get("scheduling") or {}), **scheduling}
     settings = AgentSettings(**{**given, **{name: value for name, value in options.items() if value}, "cluster": cluster})
     settings = settings.model_copy(update={"times": settings.times.scaled(time_scale)})
 
@@ -326,6 +341,14 @@ def _labels(pairs: list[str]) -> dict[str, str]:
             raise typer.BadParameter(f"{pair!r} is not key=value", param_hint="--label")
         labels[key] = value
     return labels
+
+
+def _scheduling(names: list[str], nodes: list[str], queue: str) -> dict[str, Any]:
+    """What options say of the scheduler; the first name is that of pods of hub-run Jobs."""
+    given: dict[str, Any] = {"node_selector": tuple(nodes), "default_queue": queue, "more_names": tuple(names[1:])}
+    if names:
+        given["scheduler_name"] = names[0]
+    return {name: value for name, value in given.items() if value}
 
 
 @contextlib.asynccontextmanager

@@ -248,7 +248,8 @@ def _jobs(ground: Ground, stores: Stores) -> Sequence[Role]:
         stores=PodGroupStores(pods=stores.pods, groups=stores.groups, informers=ground.here),
         events=events,
         clock=clock,
-        scheduler=settings.scheduling.scheduler_name,
+        scheduler=settings.scheduling.names,
+        queue=settings.scheduling.default_queue,
         settings=settings.podgroups,
     )
     queues = QueueController(
@@ -257,6 +258,7 @@ def _jobs(ground: Ground, stores: Stores) -> Sequence[Role]:
         events=events,
         clock=clock,
         settings=settings.queues,
+        default=settings.scheduling.default_queue,
     )
     # Hub-run Jobs carry no time to live here: the hub keeps it.
     crons = CronController(port=port, informers=ground.here, jobs=stores.jobs, events=events, clock=clock)

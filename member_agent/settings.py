@@ -5,10 +5,11 @@ The times of the protocol (protocol.md 2) may be scaled down together for tests;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from apis import keys
 from controllers.admission.settings import AdmissionSettings
@@ -68,7 +69,16 @@ class ProtocolTimes(_Settings):
 class SchedulingSettings(_Settings):
     """The gang scheduler."""
 
-    scheduler_name: str = Field(default=keys.DEFAULT_SCHEDULER, description="pods with this schedulerName are ours")
+    scheduler_name: str = Field(
+        default=keys.DEFAULT_SCHEDULER, min_length=1, description="pods with this schedulerName are ours, those of hub-run Jobs too"
+    )
+    more_names: tuple[str, ...] = Field(default=(), description="pods with one of these are ours as well; others count as used room")
+    default_queue: str = Field(
+        default=keys.DEFAULT_QUEUE, min_length=1, description="queue of pods without a Job that name none; made if it is missing"
+    )
+    node_selector: tuple[str, ...] = Field(
+        default=(), description="`key:value` of labels: only nodes that have one of them are seen; none: all"
+    )
     configuration: Path | None = Field(
         default=None, description="file in Volcano's format, followed live; before ConfigMaps, these before the built-in one"
     )
@@ -95,6 +105,24 @@ class SchedulingSettings(_Settings):
     )
     partial_pause: float = Field(default=60.0, gt=0, description="first wait of a gang that gave its nodes back; doubles")
     partial_pause_limit: float = Field(default=600.0, gt=0, description="longest wait of a gang that gave its nodes back")
+
+    @field_validator("node_selector")
+    @classmethod
+    def _are_labels(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        bad = [each for each in value if not each.partition(":")[0] or ":" not in each]
+        if bad:
+            raise ValueError(f"node_selector: {', '.join(bad)}: not key:value")
+        return value
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every schedulerName of which the pods are ours."""
+        return frozenset({self.scheduler_name, *self.more_names})
+
+    def sees(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels is one of ours."""
+        pairs = (each.partition(":") for each in self.node_selector)
+        return not self.node_selector or any(labels.get(key) == value for key, _, value in pairs)
 
 
 class JobSettings(_Settings):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from apis import kinds
+from apis import keys, kinds
 from apis.kinds import Kind
 from machinery import errors
 from machinery.clock import Clock
@@ -39,7 +40,7 @@ class Stores:
 
 
 class PodGroupController:
-    """The PodGroup controller of a member, for pods that `scheduler` places."""
+    """The PodGroup controller of a member, for pods that a scheduler of these names places; `queue` is for those that name none."""
 
     def __init__(
         self,
@@ -48,9 +49,11 @@ class PodGroupController:
         stores: Stores,
         events: EventRecorder,
         clock: Clock,
-        scheduler: str,
+        scheduler: str | Collection[str],
         settings: PodGroupSettings,
+        queue: str = keys.DEFAULT_QUEUE,
     ) -> None:
+        self._default_queue = queue
         self._stores = stores
         self._events = events
         self._clock = clock
@@ -158,7 +161,9 @@ class PodGroupController:
         owner, digest = await self._owner(reference, namespace=about.namespace)
         if owner is not None and digest and (owner.get("spec") or {}).get("replicas") == 0:
             return False
-        made = sketch(pod, owner, inherit=self._settings.inherit_owner_annotations)
+        made = sketch(
+            pod, owner, inherit=self._settings.inherit_owner_annotations, queue=self._default_queue
+        )
         self._tell(about, made)
         await self._write(about, made, create=decided.create)
         if decided.create:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,10 +47,10 @@ class _Members:
 
 
 class Families:
-    """Pods of one scheduler by head: (namespace, UID of the controlling owner, of the pod itself where there is none)."""
+    """Pods of our schedulers, by name, by head: (namespace, UID of the controlling owner, of the pod itself where there is none)."""
 
-    def __init__(self, *, scheduler: str) -> None:
-        self._scheduler = scheduler
+    def __init__(self, *, scheduler: str | Collection[str]) -> None:
+        self._names = frozenset((scheduler,) if isinstance(scheduler, str) else scheduler)
         self._pods: dict[str, PodView] = {}
         self._members: dict[Key, _Members] = {}
 
@@ -93,7 +94,7 @@ class Families:
 
     def _ours(self, pod: PodView) -> bool:
         """Pods of Jobs name their group and task from the first; pods of a run are the Job controller's in any case."""
-        return pod.scheduler == self._scheduler and not pod.run and not (pod.task and pod.group)
+        return pod.scheduler in self._names and not pod.run and not (pod.task and pod.group)
 
     def _name(self, key: Key) -> str:
         """Pods that a pod of ours owns (executors of a driver) share the group of that pod."""

@@ -42,9 +42,11 @@ class Sketch:
     problems: tuple[str, ...]
 
 
-def sketch(pod: Mapping[str, Any], owner: Mapping[str, Any] | None, *, inherit: bool) -> Sketch:
+def sketch(
+    pod: Mapping[str, Any], owner: Mapping[str, Any] | None, *, inherit: bool, queue: str = keys.DEFAULT_QUEUE
+) -> Sketch:
     """The group of this pod's family. `owner` is None for a bare pod and where it cannot be read; `inherit`: the owner's
-    annotations are the group's as well."""
+    annotations are the group's as well; `queue`: where nobody names one."""
     problems: list[str] = []
     reference = controller_of(pod)
     own = pod["metadata"].get("annotations") or {}
@@ -53,7 +55,7 @@ def sketch(pod: Mapping[str, Any], owner: Mapping[str, Any] | None, *, inherit: 
     minimum = _minimum({**own, **above}, problems)
     spec: Manifest = {
         "minMember": minimum,
-        "queue": own.get(QUEUE) or inherited.get(QUEUE) or keys.DEFAULT_QUEUE,
+        "queue": own.get(QUEUE) or inherited.get(QUEUE) or queue,
         "minResources": _resources({**own, **above}, _template(pod, owner, reference), minimum=minimum, problems=problems),
     }
     if pod["spec"].get("priorityClassName"):

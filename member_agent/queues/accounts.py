@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
 from apis.vectors import ResourceVector, total
-from machinery.informer import Change
+from machinery.informer import Change, Key
 from member_agent.views import GroupCounts, GroupView, PodView
 from policies.shapes import PodShape
 
@@ -51,24 +51,50 @@ class _Tally(Generic[H]):
 
 
 class Accounts:
-    """Pods and PodGroups by queue."""
+    """Pods and PodGroups by queue. A pod is in the queue of its PodGroup; before that is seen, in the one it is annotated with."""
 
     def __init__(self) -> None:
         self._pods: _Tally[PodShape] = _Tally()
         self._groups: _Tally[str] = _Tally()
+        self._queue_of: dict[Key, str] = {}
+        self._holding: dict[Key, dict[str, PodView]] = {}
+        """Pods with nodes by group."""
 
     def pod_changed(self, change: Change[PodView]) -> tuple[str, ...]:
         """Fold one change in; the queues in which more or less is held now."""
-        pod = change.new
-        holds = pod is not None and pod.queue and pod.node and not pod.ended
-        place = (pod.queue, pod.shape) if pod is not None and holds else None
-        return self._pods.put(_uid(change), place)
+        pod, old = change.new, change.old
+        if old is not None:
+            self._forget(old)
+        if pod is None or not pod.node or pod.ended:
+            return self._pods.put(_uid(change), None)
+        if pod.group:
+            self._holding.setdefault((pod.namespace, pod.group), {})[pod.uid] = pod
+        return self._pods.put(pod.uid, self._place(pod))
+
+    def _forget(self, pod: PodView) -> None:
+        key = (pod.namespace, pod.group)
+        pods = self._holding.get(key)
+        if pods is not None and pods.pop(pod.uid, None) is not None and not pods:
+            del self._holding[key]
+
+    def _place(self, pod: PodView) -> tuple[str, PodShape] | None:
+        queue = self._queue_of.get((pod.namespace, pod.group), pod.queue)
+        return (queue, pod.shape) if queue else None
 
     def group_changed(self, change: Change[GroupView]) -> tuple[str, ...]:
-        """Fold one change in; the queues whose counts changed."""
+        """Fold one change in; the queues whose counts, or whose pods, changed."""
         group = change.new
         place = None if group is None else (group.queue, group.phase if group.phase in PHASES else "Unknown")
-        return self._groups.put(_uid(change), place)
+        changed = dict.fromkeys(self._groups.put(_uid(change), place))
+        key = (group.namespace, group.name) if group is not None else change.key
+        if self._queue_of.get(key) != (group.queue if group is not None else None):
+            if group is None:
+                del self._queue_of[key]
+            else:
+                self._queue_of[key] = group.queue
+            for pod in self._holding.get(key, {}).values():
+                changed |= dict.fromkeys(self._pods.put(pod.uid, self._place(pod)))
+        return tuple(changed)
 
     def allocated(self, queues: Iterable[str]) -> ResourceVector:
         """What bound pods of all these queues hold."""

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from apis import kinds
+from apis import keys, kinds
 from machinery.clock import Clock
 from machinery.events import About, EventRecorder
 from machinery.informer import Change, Informer, is_newer
@@ -59,7 +59,18 @@ class At(enum.Enum):
 class QueueController:
     """The queue controller of a member."""
 
-    def __init__(self, *, port: Port, stores: Stores, events: EventRecorder, clock: Clock, settings: QueueSettings) -> None:
+    def __init__(
+        self,
+        *,
+        port: Port,
+        stores: Stores,
+        events: EventRecorder,
+        clock: Clock,
+        settings: QueueSettings,
+        default: str = keys.DEFAULT_QUEUE,
+    ) -> None:
+        """`default`: the queue of pods that name none."""
+        self._default = default
         self._stores = stores
         self._events = events
         self._settings = settings
@@ -80,7 +91,7 @@ class QueueController:
         """Until cancelled."""
         self._metrics = metrics
         await self._stores.wait_synced()
-        for name in planner.missing(self._stores.queues.values()):
+        for name in planner.missing(self._stores.queues.values(), default=self._default):
             self._queue.add((name, At.STATE))
         await run_workers(self._queue, self._reconcile, workers=self._settings.workers, name="queues", metrics=metrics)
 
@@ -157,7 +168,7 @@ class QueueController:
 
     async def _absent(self, name: str) -> None:
         """A queue that is not there: made if it is one of ours, and Commands for it have nobody to be carried out on."""
-        if name in planner.missing(self._stores.queues.values()):
+        if name in planner.missing(self._stores.queues.values(), default=self._default):
             await self._applier.make(name)
             return
         self._complaints.pop(name, None)

@@ -176,10 +176,11 @@ def complaint(queue: QueueView, *, tree: Tree) -> Told | None:
 # --- the two that everything hangs from ------------------------------------------------------------------------------
 
 
-def missing(queues: Iterable[QueueView]) -> tuple[str, ...]:
-    """Which of `root` and `default` are to be made, in this order."""
+def missing(queues: Iterable[QueueView], *, default: str = keys.DEFAULT_QUEUE) -> tuple[str, ...]:
+    """Which of `root`, `default` and the queue of pods that name none are to be made, in this order."""
     there = {queue.name for queue in queues}
-    return tuple(name for name in (keys.ROOT_QUEUE, keys.DEFAULT_QUEUE) if name not in there)
+    wanted = dict.fromkeys((keys.ROOT_QUEUE, keys.DEFAULT_QUEUE, default))
+    return tuple(name for name in wanted if name not in there)
 
 
 def body(name: str) -> dict[str, object]:

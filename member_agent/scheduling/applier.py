@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from typing import Any
+from typing import Any
 
 import msgspec
 

@@ -81,7 +81,7 @@ class SchedulingController:
         self._runs = runs
         self._configuration = configuration
         self._registry = registry
-        self._gangs = Gangs(inventory, scheduler=settings.scheduler_name)
+        self._gangs = Gangs(inventory, scheduler=settings.names)
         self._applier = SchedulingApplier(port)
         self._rounds: WorkQueue[str] = WorkQueue(clock)
         self._binds: WorkQueue[str] = WorkQueue(clock)
@@ -177,6 +177,8 @@ class SchedulingController:
 
     def _node_changed(self, change: Change[NodeView]) -> None:
         before = self._inventory.layout_version
+        if change.new is not None and not self._settings.sees(change.new.labels):
+            change = Change(change.key, change.old, None)
         self._inventory.node_changed(change)
         if self._inventory.layout_version != before:
             self._wake()

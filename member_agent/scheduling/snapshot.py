@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -107,9 +107,9 @@ class Snapshot:
 class Gangs:
     """Pods of this scheduler by group: keys are (namespace, group name). A pod without a group waits until it has one."""
 
-    def __init__(self, inventory: Inventory, *, scheduler: str) -> None:
+    def __init__(self, inventory: Inventory, *, scheduler: str | Collection[str]) -> None:
         self._inventory = inventory
-        self._scheduler = scheduler
+        self._names = frozenset((scheduler,) if isinstance(scheduler, str) else scheduler)
         self._usage = Usage()
         inventory.listen(self._usage)
         self._pods: dict[Key, dict[str, PodView]] = {}
@@ -122,7 +122,7 @@ class Gangs:
     def pod_changed(self, change: Change[PodView]) -> Key | None:
         """Fold one change in; the key of the gang concerned, None for pods of other schedulers and pods without a group."""
         pod = change.new or change.old
-        if pod is None or pod.scheduler != self._scheduler:
+        if pod is None or pod.scheduler not in self._names:
             self._foreign_changed(change)
             return None
         if change.old is not None:

@@ -479,3 +479,54 @@ def test_a_group_that_is_refused_is_said_on_the_pod_and_tried_again() -> None:
         await east.running("one")
 
     play(story)
+
+
+def test_each_of_our_schedulers_names_has_its_pods_placed_and_others_count_as_used_room() -> None:
+    async def story(stage: Stage) -> None:
+        east = Cluster(stage)
+        await east.create(kinds.POD, pod("first", cpu="3"))
+        await east.create(kinds.POD, pod("second", cpu="3", scheduler="batch"))
+        await east.create(kinds.POD, pod("foreign", cpu="3", scheduler="default-scheduler"))
+        await east.running("first", "second")
+        await stage.world.advance(20)
+        assert sorted(stage.running()) == ["first", "second"]
+        assert len(east.groups()) == 2
+        queue = east.get(kinds.QUEUE, "default")["status"]
+        assert queue["allocated"]["cpu"] == "6"
+        for node in ("node-0", "node-1"):  # each has one of the two
+            filler = pod(f"filler-{node}", cpu="4", scheduler="default-scheduler")
+            filler["spec"]["nodeName"] = node
+            await east.create(kinds.POD, filler)
+        await stage.until(lambda: len(stage.running()) == 4)
+        await east.create(kinds.POD, pod("third", cpu="3", scheduler="batch"))
+        await stage.world.advance(30)
+        assert "third" not in stage.running()
+
+    play(story, settings={"scheduling": {"more_names": ["batch"]}})
+
+
+def test_only_nodes_that_the_selector_names_are_seen() -> None:
+    async def story(stage: Stage) -> None:
+        east = Cluster(stage)
+        await east.client.patch(kinds.NODE, "node-1", {"metadata": {"labels": {"pool": "batch"}}}, type=PatchType.MERGE)
+        await east.create(kinds.POD, pod("one", cpu="6"))
+        await east.running("one")
+        await east.create(kinds.POD, pod("two", cpu="6"))
+        await stage.world.advance(30)
+        assert stage.running() == ["one"]
+        assert east.get(kinds.POD, "one")["spec"]["nodeName"] == "node-1"
+        await east.client.patch(kinds.NODE, "node-0", {"metadata": {"labels": {"pool": "batch"}}}, type=PatchType.MERGE)
+        await east.running("one", "two")
+
+    play(story, settings={"scheduling": {"node_selector": ["pool:batch"]}})
+
+
+def test_pods_that_name_no_queue_go_to_the_default_one_which_is_made() -> None:
+    async def story(stage: Stage) -> None:
+        east = Cluster(stage)
+        await east.create(kinds.POD, pod("one"))
+        await east.running("one")
+        assert east.groups()[0]["spec"]["queue"] == "batch"
+        await stage.until(lambda: east.get(kinds.QUEUE, "batch")["status"].get("allocated", {}).get("cpu") == "1")
+
+    play(story, settings={"scheduling": {"default_queue": "batch"}})

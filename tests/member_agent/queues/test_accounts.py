@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apis import keys
 from apis.vectors import EMPTY, ResourceVector
 from machinery.informer import Change
 from member_agent.queues.accounts import Accounts
-from member_agent.views import GroupCounts, GroupView, project_group, project_queue
+from member_agent.views import GroupCounts, GroupView, PodView, Projector, project_group, project_queue
 
 
 def group(uid: str, *, queue: str = "a", phase: str = "Pending") -> GroupView:
@@ -104,3 +106,52 @@ def test_amounts_that_cannot_be_used_are_told_and_the_rest_of_the_queue_is_kept(
     assert found.guarantee == ResourceVector.from_quantities({"memory": "1Gi"})
     assert read(spec={"guarantee": {"resource": {"cpu": "-1"}}}).problem == "spec.guarantee.resource.cpu: -1 is negative"
     assert read(spec={"capability": {"cpu": 4}}).problem == ""
+
+
+def pod(uid: str, *, group: str = "", queue: str = "", node: str = "n") -> PodView:
+    notes = {keys.GROUP_NAME: group, keys.QUEUE_NAME: queue}
+    document = {
+        "metadata": {"name": uid, "namespace": "default", "uid": uid, "annotations": {k: v for k, v in notes.items() if v}},
+        "spec": {"nodeName": node, "containers": [{"resources": {"requests": {"cpu": "2"}}}]},
+    }
+    return Projector().pod(json.dumps(document).encode())
+
+
+def came(view: PodView) -> Change[PodView]:
+    return Change(("default", view.name), None, view)
+
+
+def cpu(accounts: Accounts, queue: str) -> int:
+    return accounts.allocated([queue]).get("cpu") // 1000
+
+
+def test_a_pod_without_a_queue_of_its_own_counts_in_that_of_its_group() -> None:
+    accounts = Accounts()
+    accounts.group_changed(change(None, group("one")))
+    assert accounts.pod_changed(came(pod("p", group="one"))) == ("a",)
+    assert cpu(accounts, "a") == 2
+
+
+def test_a_pod_is_counted_once_its_group_is_seen_and_moves_with_it() -> None:
+    accounts = Accounts()
+    accounts.pod_changed(came(pod("p", group="one", queue="b")))
+    assert cpu(accounts, "b") == 2
+    first, moved = group("one"), group("one", queue="c")
+    assert accounts.group_changed(change(None, first)) == ("a", "b")
+    assert (cpu(accounts, "a"), cpu(accounts, "b")) == (2, 0)
+    accounts.group_changed(change(first, moved))
+    assert (cpu(accounts, "a"), cpu(accounts, "c")) == (0, 2)
+    accounts.group_changed(Change(("default", "one"), moved, None))
+    assert (cpu(accounts, "b"), cpu(accounts, "c")) == (2, 0)
+
+
+def test_what_has_ended_or_gone_holds_nothing() -> None:
+    accounts = Accounts()
+    accounts.group_changed(change(None, group("one")))
+    there = pod("p", group="one")
+    accounts.pod_changed(came(there))
+    ended = dataclasses.replace(there, phase="Succeeded")
+    assert accounts.pod_changed(Change(("default", "p"), there, ended)) == ("a",)
+    assert accounts.allocated(["a"]) == EMPTY
+    accounts.group_changed(change(group("one"), group("one", queue="b")))
+    assert accounts.allocated(["a", "b"]) == EMPTY

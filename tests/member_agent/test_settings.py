@@ -1,0 +1,30 @@
+"""Settings of the scheduler: whose pods, which nodes, which queue; by file and by option."""
+
+from __future__ import annotations
+
+import pytest
+
+from member_agent.app import _scheduling
+from member_agent.settings import SchedulingSettings
+
+
+def test_options_name_schedulers_nodes_and_the_queue_of_pods_that_name_none() -> None:
+    settings = SchedulingSettings(**_scheduling(["volcano", "batch"], ["pool:batch", "pool:old"], "research"))
+    assert settings.scheduler_name == "volcano"
+    assert settings.names == {"volcano", "batch"}
+    assert settings.default_queue == "research"
+    assert settings.sees({"pool": "old"})
+    assert not settings.sees({"pool": "web"})
+
+
+def test_without_options_everything_is_as_it_was() -> None:
+    assert _scheduling([], [], "") == {}
+    settings = SchedulingSettings()
+    assert settings.names == {"volcano"}
+    assert settings.sees({})
+
+
+@pytest.mark.parametrize("text", ["pool", ":batch", ""])
+def test_a_node_selector_that_is_none_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="not key:value"):
+        SchedulingSettings(node_selector=(text,))
