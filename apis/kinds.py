@@ -98,6 +98,8 @@ OVERRIDE_POLICY = Kind("policy.karmada.io", "v1alpha1", "OverridePolicy", "overr
 CLUSTER_OVERRIDE_POLICY = Kind(
     "policy.karmada.io", "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", namespaced=False
 )
+CLUSTER_TAINT_POLICY = Kind("policy.karmada.io", "v1alpha1", "ClusterTaintPolicy", "clustertaintpolicies", namespaced=False)
+FEDERATED_RESOURCE_QUOTA = Kind("policy.karmada.io", "v1alpha1", "FederatedResourceQuota", "federatedresourcequotas")
 CLUSTER = Kind("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", namespaced=False)
 WORK = Kind("work.karmada.io", "v1alpha1", "Work", "works")
 RESOURCE_BINDING = Kind("work.karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings")
@@ -107,3 +109,5 @@ CLUSTER_RESOURCE_BINDING = Kind(
 
 # Ours
 CLUSTER_CAPACITY = Kind("volcano-federation.io", "v1alpha1", "ClusterCapacity", "clustercapacities")
+CLUSTER_OFFER = Kind("volcano-federation.io", "v1alpha1", "ClusterOffer", "clusteroffers", namespaced=False)
+PLACEMENT_PROFILE = Kind("volcano-federation.io", "v1alpha1", "PlacementProfile", "placementprofiles", namespaced=False)

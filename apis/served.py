@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from apis import batch, bus, capacity, cluster, flow, policy, scheduling, work
+from apis import batch, bus, capacity, cluster, federated_quota, flow, offer, policy, scheduling, taint_policy, work
 from apis.kinds import Kind
 from apis.meta import Resource
 from apis.schema import Rule
@@ -105,6 +105,13 @@ SERVED: Final[tuple[Served, ...]] = (
     Served(policy.ClusterPropagationPolicy, short=("cpp",), columns=_PROPAGATION, status=False, categories=_KARMADA),
     Served(policy.OverridePolicy, short=("op",), columns=(_AGE,), status=False, categories=_KARMADA),
     Served(policy.ClusterOverridePolicy, short=("cop",), columns=(_AGE,), status=False, categories=_KARMADA),
+    Served(taint_policy.ClusterTaintPolicy, columns=(_AGE,), status=False, categories=_KARMADA),
+    Served(
+        federated_quota.FederatedResourceQuota,
+        short=("frq",),
+        columns=(Column("Overall", ".spec.overall", wide=True), Column("Overall_Used", ".status.overallUsed", wide=True), _AGE),
+        categories=_KARMADA,
+    ),
     Served(
         cluster.Cluster,
         columns=(
@@ -132,6 +139,13 @@ SERVED: Final[tuple[Served, ...]] = (
             _AGE,
         ),
     ),
+    Served(
+        offer.ClusterOffer,
+        short=("coffer",),
+        columns=(Column("Currency", ".spec.currency"), _AGE),
+        status=False,
+    ),
+    Served(offer.PlacementProfile, short=("pprofile",), columns=(_AGE,), status=False),
 )
 
 BY_KIND: Final[dict[Kind, Served]] = {each.kind: each for each in SERVED}

@@ -52,6 +52,9 @@ _NO_STATUS = frozenset(
         kinds.CLUSTER_PROPAGATION_POLICY,
         kinds.OVERRIDE_POLICY,
         kinds.CLUSTER_OVERRIDE_POLICY,
+        kinds.CLUSTER_TAINT_POLICY,
+        kinds.CLUSTER_OFFER,
+        kinds.PLACEMENT_PROFILE,
     }
 )
 
