@@ -40,7 +40,8 @@ class Stores:
 
 
 class PodGroupController:
-    """The PodGroup controller of a member, for pods that a scheduler of these names places; `queue` is for those that name none."""
+    """The PodGroup controller of a member, for pods that a scheduler of these names places; `queue` is that of pods which
+    name none."""
 
     def __init__(
         self,
@@ -161,9 +162,7 @@ class PodGroupController:
         owner, digest = await self._owner(reference, namespace=about.namespace)
         if owner is not None and digest and (owner.get("spec") or {}).get("replicas") == 0:
             return False
-        made = sketch(
-            pod, owner, inherit=self._settings.inherit_owner_annotations, queue=self._default_queue
-        )
+        made = sketch(pod, owner, inherit=self._settings.inherit_owner_annotations, queue=self._default_queue)
         self._tell(about, made)
         await self._write(about, made, create=decided.create)
         if decided.create:

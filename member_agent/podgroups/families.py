@@ -47,7 +47,8 @@ class _Members:
 
 
 class Families:
-    """Pods of our schedulers, by name, by head: (namespace, UID of the controlling owner, of the pod itself where there is none)."""
+    """Pods of schedulers of these names by head: (namespace, UID of the controlling owner, of the pod itself where there is
+    none)."""
 
     def __init__(self, *, scheduler: str | Collection[str]) -> None:
         self._names = frozenset((scheduler,) if isinstance(scheduler, str) else scheduler)

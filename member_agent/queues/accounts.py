@@ -51,7 +51,8 @@ class _Tally(Generic[H]):
 
 
 class Accounts:
-    """Pods and PodGroups by queue. A pod is in the queue of its PodGroup; before that is seen, in the one it is annotated with."""
+    """Pods and PodGroups by queue. A pod is in the queue of its PodGroup; while that is not seen, in the one that the pod is
+    annotated with."""
 
     def __init__(self) -> None:
         self._pods: _Tally[PodShape] = _Tally()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from typing import Any
-from typing import Any
 
 import msgspec
 

@@ -18,7 +18,7 @@ from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs
 from member_agent.scheduling.statuses import UNSCHEDULABLE, event_of, status_of
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupCondition, GroupStatus, GroupView, HoldRecord, HoldRecord
+from member_agent.views import GroupCondition, GroupStatus, GroupView, HoldRecord
 
 PODS_TOLD: Final = 16
 """Pods of one gang that get an event for a reason: they all wait for the same."""
@@ -42,7 +42,6 @@ class Teller:
         settings: SchedulingSettings,
         later: Callable[[float], None],
         answer: Callable[[GroupView], HoldRecord | None],
-        answer: Callable[[GroupView], HoldRecord | None],
     ) -> None:
         self._groups = groups
         self._gangs = gangs
@@ -52,7 +51,6 @@ class Teller:
         self._clock = clock
         self._settings = settings
         self._later = later
-        self._answer = answer
         self._answer = answer
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._admitted: set[Key] = set()
@@ -67,10 +65,6 @@ class Teller:
     def admitted(self, key: Key) -> None:
         """A round let the group in: others wait for that word."""
         self._admitted.add(key)
-        self._queue.add(key)
-
-    def at_once(self, key: Key) -> None:
-        """There is an answer that others wait for."""
         self._queue.add(key)
 
     def at_once(self, key: Key) -> None:

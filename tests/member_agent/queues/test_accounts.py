@@ -122,7 +122,7 @@ def came(view: PodView) -> Change[PodView]:
 
 
 def cpu(accounts: Accounts, queue: str) -> int:
-    return accounts.allocated([queue]).get("cpu") // 1000
+    return int(accounts.allocated([queue]).get("cpu")) // 1000
 
 
 def test_a_pod_without_a_queue_of_its_own_counts_in_that_of_its_group() -> None:
