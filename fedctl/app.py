@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import enum
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from fedctl.flows import Place
 
 app = typer.Typer(
     name="fedctl", help="Many clusters as one queue: submit once, see where it runs and why it waits.", no_args_is_help=True
@@ -37,17 +42,102 @@ def demo(
     raise typer.Exit(asyncio.run(run_demo(manifest, timeout=timeout)))
 
 
+Name = Annotated[str, typer.Argument(help="Name of the JobFlow.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the JobFlow.")]
+Kubeconfig = Annotated[Path | None, typer.Option(help="Kubeconfig of the hub.", envvar="KUBECONFIG")]
+Context = Annotated[str | None, typer.Option(help="Context in the kubeconfig.")]
+
+
 @flow_app.command()
-def watch(
-    name: Annotated[str, typer.Argument(help="Name of the JobFlow.")],
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the JobFlow.")] = "default",
-    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig of the hub.", envvar="KUBECONFIG")] = None,
-    context: Annotated[str | None, typer.Option(help="Context in the kubeconfig.")] = None,
-) -> None:
+def watch(name: Name, namespace: Namespace = "default", kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Follow a flow to its end; exit 0 only if it succeeds."""
     from fedctl.demo import follow_real
 
     raise typer.Exit(asyncio.run(follow_real(kubeconfig, context, namespace=namespace, name=name)))
+
+
+@flow_app.command()
+def get(
+    namespace: Namespace = "default",
+    everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Flows of all namespaces.")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """List flows: phase, progress, age and why they wait."""
+    from fedctl import flows
+
+    _run(kubeconfig, context, namespace, lambda place: flows.get(place, everywhere=everywhere))
+
+
+@flow_app.command()
+def describe(name: Name, namespace: Namespace = "default", kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Show the graph of a flow with states, where its steps run, and why it is not further."""
+    from fedctl import flows
+
+    _run(kubeconfig, context, namespace, lambda place: flows.describe(place, name))
+
+
+class Form(enum.StrEnum):
+    """What a flow is drawn as."""
+
+    MERMAID = "mermaid"
+    GRAPHVIZ = "graphviz"
+    TEXT = "text"
+
+
+@flow_app.command()
+def export(
+    name: Name,
+    form: Annotated[Form, typer.Option("--output", "-o", help="What to draw it as.")] = Form.MERMAID,
+    namespace: Namespace = "default",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Draw the graph of a flow, coloured by state."""
+    from fedctl import flows
+
+    _run(kubeconfig, context, namespace, lambda place: flows.export(place, name, form=form.value))
+
+
+@flow_app.command()
+def suspend(name: Name, namespace: Namespace = "default", kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Begin no more steps; those that run go on."""
+    from fedctl import flows
+
+    _run(kubeconfig, context, namespace, lambda place: flows.suspend(place, name, value=True))
+
+
+@flow_app.command()
+def resume(name: Name, namespace: Namespace = "default", kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Let a suspended flow go on."""
+    from fedctl import flows
+
+    _run(kubeconfig, context, namespace, lambda place: flows.suspend(place, name, value=False))
+
+
+@flow_app.command()
+def retry(
+    name: Name,
+    step: Annotated[list[str] | None, typer.Option(help="Run this step and all that wait for it again; repeatable.")] = None,
+    namespace: Namespace = "default",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Run what failed again, and what waits for it; nothing that completed."""
+    from fedctl import flows
+    from machinery.clock import Ids
+
+    request = Ids().uuid()
+    _run(kubeconfig, context, namespace, lambda place: flows.retry(place, name, steps=list(step or ()), request=request))
+
+
+def _run(
+    kubeconfig: Path | None, context: str | None, namespace: str, action: Callable[[Place], Coroutine[Any, Any, int]]
+) -> None:
+    """Carry out an action on the hub that the kubeconfig names; a mistake is a sentence and an exit code."""
+    from fedctl.doors import carry_out
+
+    raise typer.Exit(asyncio.run(carry_out(kubeconfig, context, namespace=namespace, action=action)))
 
 
 def main() -> None:

@@ -10,8 +10,9 @@ import msgspec
 from rich.table import Table
 
 from apis import keys, naming
-from policies.flows.graph import FlowGraph
 from controllers.flows.snapshot import FlowView
+from controllers.flows.steps import Instance, expected
+from policies.flows.graph import FlowGraph
 
 STYLES = {
     "Completed": "green",
@@ -146,7 +147,7 @@ def project_binding(document: bytes) -> BindingRow:
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """One row. `seconds` is None for a step that has not started."""
+    """One row: a step, or one item of it (`item` is its index, else -1). `seconds` is None for what has not started."""
 
     step: str
     after: tuple[str, ...]
@@ -155,6 +156,8 @@ class StepRow:
     pods: str
     seconds: float | None
     note: str
+    name: str = ""
+    item: int = -1
 
 
 def rows(
@@ -164,36 +167,48 @@ def rows(
     targets = {step.name: step.targets for step in flow.steps}
     graph = FlowGraph(targets)
     order: Sequence[str] = list(targets) if graph.problems() else [step for layer in graph.layers() for step in layer]
-    return [_row(flow, step, targets[step], jobs=jobs, bindings=bindings, now=now) for step in order]
+    parts: dict[str, list[Instance]] = {}
+    for instance in expected(flow):
+        parts.setdefault(instance.step.name, []).append(instance)
+    shown = [*order, *(step.name for step in flow.handlers)]
+    return [
+        _row(flow, instance, targets.get(step, []), jobs=jobs, bindings=bindings, now=now)
+        for step in shown
+        for instance in parts[step]
+    ]
 
 
 def _row(
     flow: FlowView,
-    step: str,
+    instance: Instance,
     targets: Sequence[str],
     *,
     jobs: Mapping[str, JobRow],
     bindings: Mapping[str, BindingRow],
     now: datetime.datetime,
 ) -> StepRow:
-    name = naming.flow_job_name(flow.name, step=step)
+    name, step = instance.name, instance.step.name
+    shown = f"{step}[{instance.item}]" if instance.item >= 0 else step
     job = jobs.get(name)
     binding = bindings.get(naming.binding_name(name))
     cluster = ", ".join(binding.clusters) if binding else ""
     if job is None:
         recorded = next((status for status in flow.status.job_status_list if status.name == name), None)
-        return StepRow(step, tuple(targets), cluster, recorded.state if recorded else "Waiting", "", None, "")
+        state, note = (recorded.state, recorded.message) if recorded else ("Waiting", "")
+        return StepRow(shown, tuple(targets), cluster, state, "", None, note, name=step, item=instance.item)
     ended = job.phase in ("Completed", "Failed", "Terminated")
     until = _moment(job.since) if ended and job.since else now
     done = job.succeeded if ended or job.succeeded else job.running
     return StepRow(
-        step=step,
+        step=shown,
         after=tuple(targets),
         cluster=cluster,
         phase=job.phase or "Pending",
         pods=f"{done}/{job.pods}",
         seconds=max(0.0, (until - _moment(job.created)).total_seconds()),
         note=job.message if job.phase not in ("Running", "Completed") else "",
+        name=step,
+        item=instance.item,
     )
 
 
