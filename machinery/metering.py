@@ -5,9 +5,9 @@ The budgets of protocol.md 7 are tested with it, and the programs take their req
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 from apis.kinds import POD, Kind
@@ -35,6 +35,24 @@ class Write(NamedTuple):
     subresource: str | None = None
 
 
+class _Counting:
+    """One request while it lasts. A generator would cost as much again as everything that is counted here."""
+
+    __slots__ = ("_begun", "_kind", "_port", "_verb")
+
+    def __init__(self, port: MeteredPort, verb: str, kind: str) -> None:
+        self._port = port
+        self._verb = verb
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        self._begun = self._port._begun(self._verb, self._kind)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        outcome = kind.__name__ if kind is not None and issubclass(kind, ApiError) else "ok"
+        self._port._ended(self._verb, self._kind, begun=self._begun, outcome=outcome)
+
+
 class MeteredPort:
     """`port`, counted. `requests` maps (verb, kind name) to how many were sent; `writes` keeps each write unless
     `keep_writes` is False, as it is in a program that runs for months. Request durations need a `clock`."""
@@ -54,29 +72,23 @@ class MeteredPort:
         self.requests: Counter[tuple[str, str]] = Counter()
         self.writes: list[Write] = []
 
-    @contextlib.contextmanager
-    def _counted(self, verb: str, kind: str) -> Iterator[None]:
-        self.requests[verb, kind] += 1
-        started = self._clock.boot() if self._clock is not None else 0.0
-        outcome = "ok"
-        try:
-            yield
-        except ApiError as error:
-            outcome = type(error).__name__
-            raise
-        finally:
-            if self._metrics is not None:
-                seconds = self._clock.boot() - started if self._clock is not None else 0.0
-                self._metrics.requested(verb, kind, outcome=outcome, seconds=seconds)
+    def _counted(self, verb: str, kind: str) -> _Counting:
+        return _Counting(self, verb, kind)
 
-    @contextlib.contextmanager
-    def _written(
-        self, verb: str, kind: Kind, *, namespace: str | None, name: str, subresource: str | None = None
-    ) -> Iterator[None]:
+    def _written(self, verb: str, kind: Kind, *, namespace: str | None, name: str, subresource: str | None = None) -> _Counting:
         if self._keep:
             self.writes.append(Write(verb, kind, namespace, name, subresource))
-        with self._counted(verb, kind.name if subresource is None else f"{kind.name}/{subresource}"):
-            yield
+        return _Counting(self, verb, kind.name if subresource is None else f"{kind.name}/{subresource}")
+
+    def _begun(self, verb: str, kind: str) -> float:
+        """One more request; when it began, as `_ended` wants it back."""
+        self.requests[verb, kind] += 1
+        return self._clock.boot() if self._clock is not None else 0.0
+
+    def _ended(self, verb: str, kind: str, *, begun: float, outcome: str) -> None:
+        if self._metrics is not None:
+            seconds = self._clock.boot() - begun if self._clock is not None else 0.0
+            self._metrics.requested(verb, kind, outcome=outcome, seconds=seconds)
 
     async def get(self, kind: Kind, name: str, *, namespace: str | None = None) -> Document:
         with self._counted("get", kind.name):

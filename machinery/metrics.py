@@ -92,7 +92,7 @@ class Metrics:
 
     def queue(self, name: str) -> _Queue:
         """For `WorkQueue(metrics=…)`."""
-        return _Queue(self, name)
+        return _Queue(self._depth.labels(name), self._waited.labels(name), self._retries.labels(name))
 
     def server(self, name: str) -> _Server:
         """For `MeteredPort(metrics=…)` and `Informers(metrics=…)`; `name` is "hub" or "member"."""
@@ -110,38 +110,56 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    metrics: Metrics
-    name: str
+    depth: Gauge
+    waited: Histogram
+    retries: Counter
 
     def queued(self, depth: int) -> None:
-        self.metrics._depth.labels(self.name).set(depth)
+        self.depth.set(depth)
 
     def taken(self, depth: int, waited: float) -> None:
-        self.metrics._depth.labels(self.name).set(depth)
-        self.metrics._waited.labels(self.name).observe(waited)
+        self.depth.set(depth)
+        self.waited.observe(waited)
 
     def retried(self) -> None:
-        self.metrics._retries.labels(self.name).inc()
+        self.retries.inc()
 
 
-@dataclass(frozen=True, slots=True)
 class _Server:
-    metrics: Metrics
-    name: str
+    """Looking up the series of a request or an event costs more than counting it, so that each is looked up once. They are
+    few: verbs, kinds and outcomes are named in code."""
+
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._metrics = metrics
+        self._name = name
+        self._requests: dict[tuple[str, str, str], Counter] = {}
+        self._seconds: dict[str, Histogram] = {}
+        self._events: dict[tuple[str, str], Counter] = {}
 
     def requested(self, verb: str, kind: str, *, outcome: str, seconds: float) -> None:
-        self.metrics._requests.labels(self.name, verb, kind, outcome).inc()
-        if verb != "watch":
-            self.metrics._request_seconds.labels(self.name, verb).observe(seconds)
+        requests = self._requests.get((verb, kind, outcome))
+        if requests is None:
+            requests = self._metrics._requests.labels(self._name, verb, kind, outcome)
+            self._requests[verb, kind, outcome] = requests
+        requests.inc()
+        if verb == "watch":
+            return
+        duration = self._seconds.get(verb)
+        if duration is None:
+            duration = self._seconds[verb] = self._metrics._request_seconds.labels(self._name, verb)
+        duration.observe(seconds)
 
     def listed(self, kind: str, *, objects: int) -> None:
-        self.metrics._objects.labels(self.name, kind).set(objects)
+        self._metrics._objects.labels(self._name, kind).set(objects)
 
     def event(self, kind: str, *, type: str) -> None:
-        self.metrics._events.labels(self.name, kind, type).inc()
+        events = self._events.get((kind, type))
+        if events is None:
+            events = self._events[kind, type] = self._metrics._events.labels(self._name, kind, type)
+        events.inc()
 
     def failed(self, kind: str, *, reason: str) -> None:
-        self.metrics._failures.labels(self.name, kind, reason).inc()
+        self._metrics._failures.labels(self._name, kind, reason).inc()
 
     def broken(self, kind: str) -> None:
-        self.metrics._broken.labels(self.name, kind).inc()
+        self._metrics._broken.labels(self._name, kind).inc()

@@ -61,3 +61,33 @@ async def test_metrics_are_in_the_registry_they_were_given() -> None:
     ):
         assert line in text
     assert port.writes == []
+
+
+async def test_each_server_has_its_own_series_and_repeats_are_counted_in_them() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    for name, times in (("hub", 1), ("member", 3)):
+        server = metrics.server(name)
+        port = MeteredPort(FakePort(), metrics=server, clock=LoopClock(), keep_writes=False)
+        for number in range(times):
+            await port.create(CONFIGMAP, {"metadata": {"name": f"x{number}"}}, namespace="n")
+            server.event("configmaps", type="ADDED")
+            server.event("configmaps", type="DELETED")
+    for name, times in (("hub", 1), ("member", 3)):
+        asked = {"server": name, "verb": "create"}
+        assert registry.get_sample_value(
+            "volcano_federation_api_requests_total", {**asked, "kind": "configmaps", "outcome": "ok"}
+        ) == float(times)
+        assert registry.get_sample_value("volcano_federation_api_request_seconds_count", asked) == float(times)
+        for type in ("ADDED", "DELETED"):
+            labels = {"server": name, "kind": "configmaps", "type": type}
+            assert registry.get_sample_value("volcano_federation_informer_events_total", labels) == float(times)
+
+
+async def test_what_is_no_error_of_a_server_is_not_counted_as_one() -> None:
+    registry = CollectorRegistry()
+    port = MeteredPort(FakePort(), metrics=Metrics(registry).server("hub"), clock=LoopClock())
+    with pytest.raises(TypeError):
+        await port.create(CONFIGMAP, {"metadata": {"name": object()}}, namespace="n")
+    labels = {"server": "hub", "verb": "create", "kind": "configmaps", "outcome": "ok"}
+    assert registry.get_sample_value("volcano_federation_api_requests_total", labels) == 1.0
