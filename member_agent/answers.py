@@ -20,8 +20,8 @@ KEPT_CELLS: Final = 4_000_000
 """Rows of kept answers in all, about 17 bytes each; the answer that was not read for longest makes room."""
 FIRST_LOG: Final = 64
 
-Look = Callable[[PodShape, Rows, Mask], tuple[Amounts, Scores]]
-"""Pods that fit and cost of some rows, as they are now in the room that asks."""
+Look = Callable[[PodShape, Rows], tuple[Amounts, Scores]]
+"""Pods that fit and cost of rows that admit the shape, as they are now in the room that asks."""
 
 
 class Log:
@@ -114,7 +114,7 @@ class Kept:
             rows = np.concatenate((rows, known.apart, own))
         if len(rows):
             rows = rows[kept.admitted[rows]]
-            kept.fits[rows], kept.cost[rows] = look(shape, rows, kept.admitted)
+            kept.fits[rows], kept.cost[rows] = look(shape, rows)
         kept.seen, known.apart = at, own.copy()
         return Answer(kept.admitted, kept.fits.copy(), kept.cost.copy(), log.count)
 

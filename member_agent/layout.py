@@ -165,8 +165,8 @@ class Rules(Protocol):
         """Nodes that may run the shape."""
         ...
 
-    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
-        """How many more pods of the shape each row takes."""
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts | None:
+        """How many more pods of the shape each row takes; None for as many as there is room for."""
         ...
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:

@@ -121,15 +121,23 @@ class Room:
         return Columns(self.layout, rows, self.free.take(rows, axis=0), self.allocatable.take(rows, axis=0))
 
     def _capacity(self, shape: PodShape, columns: Columns, admitted: Mask) -> Amounts:
-        fits = np.where(admitted[columns.rows], np.int64(UNBOUNDED), np.int64(0))
+        return np.where(admitted[columns.rows], self._fits(shape, columns), np.int64(0))
+
+    def _fits(self, shape: PodShape, columns: Columns) -> Amounts:
+        """Per row, how many more pods fit where the node admits them."""
+        fits: Amounts | None = None
         for name, amount in shape.requests.items():
             column = self.layout.columns.get(name)
             if column is None:
                 return np.zeros(len(columns.rows), dtype=np.int64)
-            np.minimum(fits, np.maximum(columns.free[:, column], 0) // amount, out=fits)
+            each = columns.free[:, column] // amount
+            fits = each if fits is None else np.minimum(fits, each, out=fits)
+        found = np.full(len(columns.rows), UNBOUNDED) if fits is None else np.maximum(fits, 0, out=fits)
         if self.rules is not None:
-            return np.minimum(fits, self.rules.limits(columns, shape))
-        return np.minimum(fits, self.alone(shape, columns.rows)) if shape.one_per_node else fits
+            limits = self.rules.limits(columns, shape)
+        else:
+            limits = self.alone(shape, columns.rows) if shape.one_per_node else None
+        return found if limits is None else np.minimum(found, limits, out=found)
 
     def alone(self, shape: PodShape, rows: Rows) -> Amounts:
         """1 for rows without a pod that has a host port which the shape wants, else 0."""
@@ -148,10 +156,12 @@ class Room:
                 np.maximum(share, columns.free[:, column] / np.maximum(columns.allocatable[:, column], 1), out=share)
         return share
 
-    def _look(self, shape: PodShape, rows: Rows, admitted: Mask) -> tuple[Amounts, Scores]:
+    def _look(self, shape: PodShape, rows: Rows) -> tuple[Amounts, Scores]:
+        """Pods that fit and cost of rows, all of which admit the shape."""
         columns = self._columns(rows)
-        fits = self._capacity(shape, columns, admitted)
-        return fits, np.where(fits > 0, self._cost(shape, columns), np.inf)
+        fits, cost = self._fits(shape, columns), self._cost(shape, columns)
+        cost[fits <= 0] = np.inf
+        return fits, cost
 
     def _answer(self, shape: PodShape) -> Answer:
         """What is known of the shape, brought up to date."""
@@ -161,7 +171,7 @@ class Room:
         elif known.seen < self._log.count:
             rows = self._log.since(known.seen)
             rows = rows[known.admitted[rows]]
-            known.fits[rows], known.cost[rows] = self._look(shape, rows, known.admitted)
+            known.fits[rows], known.cost[rows] = self._look(shape, rows)
             known.seen = self._log.count
         return known
 
@@ -179,7 +189,7 @@ class Room:
         admitted = self.admitted(shape)
         nodes, rows = len(admitted), np.flatnonzero(admitted)
         fits, cost = np.zeros(nodes, dtype=np.int64), np.full(nodes, np.inf)
-        fits[rows], cost[rows] = self._look(shape, rows, admitted)
+        fits[rows], cost[rows] = self._look(shape, rows)
         return Answer(admitted, fits, cost, self._log.count)
 
     def place(self, needs: Sequence[tuple[PodShape, int]], *, within: Mask | None = None) -> tuple[Spot, ...] | Shortage:

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from machinery.informer import Change
 from member_agent.answers import KEPT_CELLS, Kept, Log
 from member_agent.inventory import Inventory
-from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask, Room, Scores
+from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask, Room, Rows, Scores
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.planner import plan
@@ -122,7 +122,7 @@ def test_as_many_answers_are_kept_as_memory_was_set_aside_for_and_the_one_not_re
     kept, log = Kept(KEPT_CELLS // 2), Log()
     room = inventory([node("n", cpu=4)]).room.copy()
 
-    def look(of: PodShape, rows: Amounts, admitted: Mask) -> tuple[Amounts, Scores]:
+    def look(of: PodShape, rows: Rows) -> tuple[Amounts, Scores]:
         return np.ones(len(rows), dtype=np.int64), np.zeros(len(rows))
 
     answer = room._answer(shape(1))

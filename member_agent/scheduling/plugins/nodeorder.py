@@ -32,33 +32,34 @@ class NodeOrder(Plugin):
     def __init__(self, arguments: Arguments, *, session: Session, hooks: frozenset[Hook] = frozenset(Hook)) -> None:
         super().__init__(arguments, session=session, hooks=hooks)
         self._weights = arguments
-        self._taints: dict[PodShape, Scores] = {}
+        self._taints: dict[PodShape, Scores | float] = {}
 
     def local(self, shape: PodShape) -> bool:
         return True
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         weights = self._weights
-        used = [_used(columns, shape, name) for name in ("cpu", "memory")]
-        scores: Scores = np.zeros(len(columns.rows))
-        if weights.least_requested or weights.most_requested:
-            mean = (used[0] + used[1]) * 50
-            scores += weights.least_requested * (100 - mean) + weights.most_requested * mean
+        cpu, memory = _used(columns, shape, "cpu"), _used(columns, shape, "memory")
+        mean = (cpu + memory) * 50
+        scores: Scores = weights.least_requested * (100 - mean)
+        if weights.most_requested:
+            scores += weights.most_requested * mean
         if weights.balanced:
             # The standard deviation of two shares is half their distance.
-            scores += weights.balanced * (100 - 50 * np.abs(used[0] - used[1]))
+            scores += weights.balanced * (100 - 50 * np.abs(cpu - memory))
         if weights.taints:
             scores += weights.taints * self._untainted(columns, shape)
         return scores
 
-    def _untainted(self, columns: Columns, shape: PodShape) -> Scores:
+    def _untainted(self, columns: Columns, shape: PodShape) -> Scores | float:
         """100 for nodes without a taint the shape would rather avoid, 0 for those with the most."""
         known = self._taints.get(shape)
         if known is None:
             counts = np.array([_avoided(each.taints, shape) for each in columns.layout.classes], dtype=np.float64)
-            most = max(float(counts.max(initial=0)), 1.0)
-            known = self._taints[shape] = (100 * (1 - counts / most))[columns.layout.class_of]
-        return known[columns.rows]
+            most = float(counts.max(initial=0))
+            known = (100 * (1 - counts / most))[columns.layout.class_of] if most else 100.0
+            self._taints[shape] = known
+        return known if isinstance(known, float) else known[columns.rows]
 
 
 def _used(columns: Columns, shape: PodShape, resource: str) -> Scores:

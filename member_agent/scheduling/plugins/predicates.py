@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from member_agent.aspects import plain
 from member_agent.grouping import Company
-from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask
+from member_agent.room import Amounts, Columns, Layout, Mask
 from member_agent.scheduling.companions import company
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.plugins.protocol import Plugin, Session
@@ -64,10 +63,10 @@ class Predicates(Plugin):
             shape = dataclasses.replace(shape, tolerations=ANYTHING)
         return layout.admits(shape)
 
-    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts | None:
         if shape.one_per_node and self._on.node_ports:
             return self.session.room.alone(shape, columns.rows)
-        return np.full(len(columns.rows), UNBOUNDED, dtype=np.int64)
+        return None
 
     def company(self, shape: PodShape) -> Company | None:
         if shape.neighbours is None and not shape.seen:

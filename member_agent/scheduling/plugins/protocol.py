@@ -228,8 +228,8 @@ class Plugin:
         """Which nodes may run the shape. Kept for as long as the layout: it must depend on nothing else."""
         raise NotImplementedError
 
-    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
-        """How many more pods of the shape each of these rows takes, as the room is now."""
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts | None:
+        """How many more pods of the shape each of these rows takes, as the room is now; None for any number."""
         raise NotImplementedError
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:

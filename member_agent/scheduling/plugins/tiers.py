@@ -8,6 +8,7 @@ Scores are added.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -146,19 +147,15 @@ class Tiers:
             mask &= ask(layout, shape)
         return mask
 
-    def limits(self, columns: Columns, shape: PodShape) -> Amounts:
-        """Pods per row that every plugin accepts."""
-        least = np.full(len(columns.rows), UNBOUNDED, dtype=np.int64)
-        for ask in self._all["limits"]:
-            np.minimum(least, ask(columns, shape), out=least)
-        return least
+    def limits(self, columns: Columns, shape: PodShape) -> Amounts | None:
+        """Pods per row that every plugin accepts; None where no plugin sets a limit."""
+        said = [found for ask in self._all["limits"] if (found := ask(columns, shape)) is not None]
+        return functools.reduce(np.minimum, said) if said else None
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         """The sum of all scores; larger is better."""
-        scores = np.zeros(len(columns.rows))
-        for ask in self._all["node_order"]:
-            scores += ask(columns, shape)
-        return scores
+        said = [ask(columns, shape) for ask in self._all["node_order"]]
+        return functools.reduce(np.add, said) if said else np.zeros(len(columns.rows))
 
     @property
     def scores_nodes(self) -> bool:
