@@ -174,6 +174,12 @@ def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
     return {name: volume[name] for name in ("name", *_CLAIMS) if volume.get(name)}
 
 
+def written(shape: Shape) -> dict[str, Any]:
+    """One entry as it is written."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shape))
+    return found
+
+
 def within(shapes: Iterable[Shape]) -> list[Shape]:
     """The first of them, as many as may be asked about at once; each hash once."""
     kept: dict[str, Shape] = {}

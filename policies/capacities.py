@@ -17,19 +17,21 @@ from policies.shapes import Gang, PodShape, Taint
 
 @dataclass(frozen=True, slots=True)
 class MemberQueue:
-    """A queue of the member: what it uses (bound and admitted), and the most it may reach (None: only the nodes bound it)."""
+    """A queue of the member: what it uses with the queues under it (bound and admitted), and the most it may reach (None: only
+    the nodes bound it; 0 of something: none of it)."""
 
     name: str
     parent: str
     open: bool
     used: ResourceVector
-    limit: ResourceVector | None
+    limit: Mapping[str, int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityView:
     """One ClusterCapacity. `works_through` is the version the agent's Work watch had reached, 0 before the first status;
-    `generation` grows with each write of the agent, 0 before the first."""
+    `generation` grows with each write of the agent, 0 before the first. `asked`: the shapes that it is asked about, by hash;
+    `answers`: what its scheduler says of them, None where nobody there answers."""
 
     namespace: str
     name: str
@@ -41,10 +43,17 @@ class CapacityView:
     generation: int = 0
     label_keys: frozenset[str] = frozenset()
     queues: Mapping[str, MemberQueue] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()
+    answers: Mapping[str, wire.ShapeAnswer] | None = None
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    hash: str = ""
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     label_keys: list[str] | None = None
+    shapes: list[_Shape] | None = None
 
 
 class _WithSpec(msgspec.Struct, frozen=True):
@@ -69,6 +78,8 @@ def project_capacity(document: bytes) -> CapacityView:
         generation=status.generation,
         label_keys=frozenset(spec.label_keys or ()),
         queues={each.name: _queue(each) for each in status.queues},
+        asked=frozenset(each.hash for each in spec.shapes or ()),
+        answers=None if status.shapes is None else {each.hash: each for each in status.shapes},
     )
 
 
@@ -99,7 +110,7 @@ def _queue(use: wire.QueueUse) -> MemberQueue:
         parent=use.parent,
         open=use.state in ("", "Open"),
         used=ResourceVector(use.allocated) + ResourceVector(use.admitted),
-        limit=None if use.real_capability is None else ResourceVector(use.real_capability),
+        limit=use.real_capability,
     )
 
 

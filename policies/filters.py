@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from apis import kinds
+from apis.capacity import ShapeAnswer
 from apis.vectors import ResourceVector
-from policies import capacities, fit
+from policies import capacities, durations, fit
 from policies.capacities import CapacityView
 from policies.fit import Answer, Packing, Room
 from policies.matching import affinity_refusal
@@ -42,9 +43,19 @@ class Question:
     """Why this member refused the same before, while it has published nothing newer; "" when it did not."""
     penalty: float = 0.0
     packing: Packing | None = None
+    alike: int = 0
+    """Gangs like this one that were sent there since it published, and others of which only the member can tell."""
+    unlike: int = 0
+    overdue: bool = False
+    """It was asked about this gang and has not answered for too long: its refusal will have to be the answer."""
 
 
 Filter = Callable[[Question], Verdict]
+
+AWAITED: Final = "AnswerAwaited"
+"""Code of a cluster that is asked about what only it can tell."""
+ASKABLE: Final = frozenset({AWAITED, "NoRoom"})
+"""Codes that an answer of the member's scheduler may change."""
 
 
 def affinity(question: Question) -> Verdict:
@@ -106,7 +117,7 @@ def queue(question: Question) -> Verdict:
 
 
 def capacity(question: Question) -> Verdict:
-    """A packing of the gang's minimum on what is free. Exact for requests; Unknown passes, and the member has the last word."""
+    """A packing of the gang's minimum on what is free, exact for requests; what only the member can tell, it is asked."""
     if question.capacity is None or question.room is None or question.capacity.generation == 0:
         return Verdict("CapacityUnknown", "it has not published its capacity yet", (Wake.CAPACITY,))
     missing = capacities.gang_label_keys(question.gang) - question.capacity.label_keys
@@ -114,13 +125,41 @@ def capacity(question: Question) -> Verdict:
         asked = ", ".join(sorted(missing))
         return Verdict("LabelsUnknown", f"its capacity is not told apart by {asked} yet", (Wake.CAPACITY,))
     question.packing = fit.pack(question.room, question.gang)
+    answers = question.capacity.answers
+    told = answers.get(question.gang.digest) if answers is not None else None
     match question.packing.answer:
         case Answer.NO:
-            return Verdict("NoRoom", question.packing.text, (Wake.CAPACITY, Wake.JOB))
+            # Rows are rounded down and a packing may be missed: the member knows better, as long as nothing was sent since.
+            fits = told is not None and told.fits > 0 and not question.promised
+            return PASS if fits else _no_room(question.packing.text, told)
         case Answer.UNKNOWN:
-            return Verdict(text=question.packing.text, sure=False)
+            return _told(question, question.packing.text, told, answers=answers is not None)
         case _:
             return PASS
+
+
+def _told(question: Question, unknown: str, told: ShapeAnswer | None, *, answers: bool) -> Verdict:
+    """What only the member can tell. Where nobody answers in time it passes, and the member has the last word."""
+    if not answers or (question.overdue and told is None):
+        return Verdict(text=unknown, sure=False)
+    if told is None:
+        return Verdict(AWAITED, f"{unknown}; it is being asked", (Wake.CAPACITY, Wake.JOB))
+    if not told.fits:
+        return _no_room(told.reason or unknown, told)
+    if told.fits > question.alike and not question.unlike:
+        return PASS
+    if question.overdue:
+        return Verdict(text=unknown, sure=False)
+    return Verdict(AWAITED, f"{unknown}; its answer is older than what was sent to it since", (Wake.CAPACITY, Wake.JOB))
+
+
+def _no_room(text: str, told: ShapeAnswer | None) -> Verdict:
+    """With what the member's scheduler adds: it decides nothing, and tells people what to expect."""
+    if told is not None and told.after_eviction:
+        text = f"{text}; it would fit after evictions there"
+    if told is not None and told.wait is not None:
+        text = f"{text}; expected to fit in about {durations.text(told.wait)}"
+    return Verdict("NoRoom", text, (Wake.CAPACITY, Wake.JOB))
 
 
 FILTERS: Final[Mapping[str, Filter]] = {

@@ -11,11 +11,14 @@ from typing import Any, Final
 
 from apis import kinds, naming
 from federation.dispatch.applier import AT_ONCE, Applier, Result, Validate
+from federation.dispatch.asking import Asking
 from federation.dispatch.backlog import Backlog
-from federation.dispatch.items import Act, Decide, Item
+from federation.dispatch.items import Act, Decide, Item, Plan
+from federation.dispatch.placing import UNTRUSTED
 from federation.dispatch.rounds import Pace, planned
 from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
 from federation.dispatch.stores import Pending, Stores
+from federation.dispatch.trust import REST
 from federation.fences import Fences
 from machinery.clock import Clock
 from machinery.errors import NotFound
@@ -24,6 +27,7 @@ from machinery.informer import Change, Informer, Informers
 from machinery.port import Port, Preconditions
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
+from policies import durations
 from policies.capacities import CapacityView
 from policies.members import CommandView, LeaseView, project_command
 from policies.statuses import TERMINAL
@@ -73,6 +77,15 @@ class DispatchController:
         self._stores = Stores(informers, projections=projections, fences=fences)
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
         self._applier = Applier(port, projections=projections, validate=validate, fences=fences, outdated=self._stores.outdated)
+        self._asking = Asking(
+            port=port,
+            projections=projections,
+            clock=clock,
+            capacities=self._stores.capacities,
+            priorities=self._stores.priorities,
+            order=self._stores.queue_order,
+        )
+        self._stores.overdue = lambda cluster, now: self._asking.overdue(cluster, now=now)
         self._dirty = Backlog()
         self._waiting: set[Key] = set()
         self._failures: dict[Key, int] = {}
@@ -96,6 +109,9 @@ class DispatchController:
             group.create_task(run_workers(self._rounds, self._round, workers=1, name="dispatch", metrics=metrics))
             group.create_task(run_workers(self._orders, self._take_command, workers=4, name="commands", metrics=metrics))
             group.create_task(run_workers(self._later, self._due, workers=1, name="dispatch-later", metrics=metrics))
+            group.create_task(
+                run_workers(self._asking.queue, self._asking.reconcile, workers=4, name="asking", metrics=metrics)
+            )
 
     # --- waking ------------------------------------------------------------------------------------------------------
 
@@ -128,10 +144,21 @@ class DispatchController:
     def _work_changed(self, change: Change[WorkView]) -> None:
         key = self._stores.saw_work(change, now=self._clock.boot())
         new, old = change.new, change.old
+        if new is not None:
+            self._note_trust(new)
         if new is not None and new.phase in TERMINAL and not (old and old.phase in TERMINAL) and new.record is not None:
             self._stores.ledger.ended(new.record.job)
             self._wake_waiting()
         self._touch(key)
+
+    def _note_trust(self, work: WorkView) -> None:
+        """A member that does not keep what its profile says takes no new work for a while, and people are told."""
+        text = self._stores.trust.saw_work(work, now=self._clock.boot())
+        cluster = self._stores.clusters.get(None, work.cluster)
+        if text and cluster is not None:
+            log.warning("%s: %s", work.cluster, text)
+            about = About(kinds.CLUSTER, "", cluster.name, cluster.uid, cluster.version)
+            self._events.warn(about, reason=UNTRUSTED, message=f"{text}; it takes no new work for {durations.text(REST)}")
 
     def _reconsider(self, change: Change[Any]) -> None:
         old, new = change.old, change.new
@@ -228,6 +255,7 @@ class DispatchController:
             raise
         for key, story in made.unclear:
             log.error("%s/%s is left alone: %s", *key, story)
+        self._ask(snapshot, made)
         self._after(snapshot, results)
         self._dirty.put_back(made.rest)
         return self._pace.coalesce if self._dirty else None
@@ -265,6 +293,8 @@ class DispatchController:
             stores.ledger.saw_binding(result.binding, job=stores.jobs.get(*item.key))
         for work in result.works:
             stores.ledger.saw_work(work)
+            if isinstance(item, Decide) and item.sure:
+                stores.trust.granted(work)
         if isinstance(item, Decide) and result.binding is not None and item.decision is not None:
             stores.told[item.key] = self._clock.boot()
         if isinstance(item, Decide) and item.act is Act.STOP and result.binding is not None:
@@ -298,9 +328,21 @@ class DispatchController:
                 self._failures.pop(case.key, None)
             self._note_waiting(case, committed=case.key not in refused)
             self._schedule(case)
-        reopening = self._stores.reopening - self._clock.boot()
-        if self._waiting and 0 < reopening < float("inf"):
-            self._later.add_after(ANYBODY, reopening + AT_ONCE)
+        now = self._clock.boot()
+        due = min(self._stores.reopening(now=now), self._asking.next(now=now))
+        if self._waiting and due < float("inf"):
+            self._later.add_after(ANYBODY, due - now + AT_ONCE)
+
+    def _ask(self, snapshot: Snapshot, made: Plan) -> None:
+        """Let members be asked about what waits and was looked at now."""
+        asks, rest = {key: (digest, clusters) for key, digest, clusters in made.asks}, set(made.rest)
+        for case in snapshot.cases:
+            if case.key in asks:
+                digest, clusters = asks[case.key]
+                gang = case.job.gang if case.job is not None else None
+                self._asking.wish(case.key, digest, clusters, urgent=gang is not None and bool(gang.unknown))
+            elif case.key not in rest:
+                self._asking.forget(case.key)
 
     def _note_waiting(self, case: Case, *, committed: bool) -> None:
         command = self._stores.first_order(case.key)

@@ -90,6 +90,8 @@ class Decide:
     """Of the Job that was packed: what is placed is what was looked at."""
     versions: Versions = Versions()
     """Where this grants: what the choice relied on."""
+    sure: bool = False
+    """Where this grants: the member's own profile says that it fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,10 @@ class Plan:
     rest: tuple[Key, ...] = ()
     unclear: tuple[tuple[Key, str], ...] = ()
     """Cases whose story has no edge in the table, each with that story: left alone, and told."""
+    asks: tuple[tuple[Key, str, tuple[str, ...]], ...] = ()
+    """Cases that wait, each with the digest of its gang and the clusters whose scheduler could tell more."""
 
     def encoded(self) -> bytes:
         """The plan as bytes: equal for equal snapshots."""
         named = [(type(item).__name__, item) for item in self.items]
-        return msgspec.json.encode((named, self.rest, self.unclear), order="deterministic")
+        return msgspec.json.encode((named, self.rest, self.unclear, self.asks), order="deterministic")

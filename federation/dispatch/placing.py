@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apis.vectors import ResourceVector
 from federation.dispatch.snapshot import Member, Rules
 from policies import scores, verdicts
-from policies.filters import Question, judge
+from policies.filters import ASKABLE, AWAITED, Question, judge
 from policies.fit import Room
 from policies.placements import Affinity, PolicyView
 from policies.shapes import Gang
 from policies.verdicts import Considered, Decision, Outcome, Verdict, Wake
 from policies.views import JobView
+
+UNTRUSTED = "ProfileUntrusted"
+"""Code of a cluster that refuses too much of what its own profile called Fits (protocol.md 3)."""
 
 TIMEOUT_PENALTY = 0.25
 """Penalty a cluster gets from a Job for each of its starts that timed out there; four of them count as much as can be."""
@@ -26,9 +30,13 @@ class Floor:
     member: Member
     room: Room | None
     promised: dict[str, ResourceVector] = field(default_factory=dict)
+    unsure: Counter[str] = field(default_factory=Counter)
+    """By digest, gangs sent there since of which only the member can tell."""
 
     def take(self, gang: Gang, *, queue: str) -> None:
         """A gang is promised this member."""
+        if gang.unknown:
+            self.unsure[gang.digest] += 1
         if self.room is not None:
             self.room.charge(gang)
         capacity = self.member.capacity
@@ -57,10 +65,13 @@ def floor_of(member: Member) -> Floor:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A cluster, or None, and the decision that says why."""
+    """A cluster, or None, and the decision that says why. `asks`: clusters whose scheduler could tell more than what they have
+    published; `sure`: the cluster's own profile says that it fits."""
 
     cluster: str | None
     decision: Decision
+    asks: tuple[str, ...] = ()
+    sure: bool = False
 
 
 class Chooser:
@@ -79,13 +90,21 @@ class Chooser:
         """The best cluster of the first affinity term that has one."""
         told: list[Considered] = []
         wakes: set[Wake] = set()
+        asks: set[str] = set()
         for affinity in policy.affinities or (None,):
             ranked, told, wakes = self._ask_all(job, gang=gang, policy=policy, affinity=affinity, timeouts=timeouts)
-            if ranked:
+            asks |= {each.cluster for each in told if each.code in ASKABLE and self._answers(each.cluster)}
+            awaited = any(each.code == AWAITED for each in told)
+            if ranked and not (awaited and all(each.unsure for each in ranked)):
                 best = min(ranked)
                 self._floors[best.cluster].take(gang, queue=job.queue)
-                return Choice(best.cluster, _placed(best.cluster, told, policy=policy, fitting=len(ranked)))
-        return Choice(None, _waiting(told, policy=policy, wakes=wakes))
+                decision = _placed(best.cluster, told, policy=policy, fitting=len(ranked))
+                return Choice(best.cluster, decision, sure=not best.unsure)
+        return Choice(None, _waiting(told, policy=policy, wakes=wakes), asks=tuple(sorted(asks)))
+
+    def _answers(self, cluster: str) -> bool:
+        capacity = self._floors[cluster].member.capacity
+        return capacity is not None and capacity.answers is not None
 
     def _ask_all(
         self, job: JobView, *, gang: Gang, policy: PolicyView, affinity: Affinity | None, timeouts: Mapping[str, int]
@@ -129,6 +148,9 @@ class Chooser:
             promised=floor.promised,
             closed=self._closed.get((gang.digest, name)) or self._closed.get((job.uid, name), ""),
             penalty=min(1.0, member.penalty + TIMEOUT_PENALTY * timeouts.get(name, 0)),
+            alike=floor.unsure[gang.digest],
+            unlike=floor.unsure.total() - floor.unsure[gang.digest],
+            overdue=gang.digest in member.overdue,
         )
 
     def _judge(self, question: Question) -> Verdict:
@@ -136,6 +158,9 @@ class Chooser:
             return Verdict(
                 "NotRegistered", "its Lease does not exist yet, or this hub has not taken it over yet", (Wake.CLUSTER,)
             )
+        distrusted = self._floors[question.cluster.name].member.distrusted
+        if distrusted:
+            return Verdict(UNTRUSTED, distrusted, (Wake.CAPACITY,))
         memo = (question.gang.digest, question.cluster.name)
         known = self._no_room.get(memo)
         filters = self._rules.filters if known is None else tuple(name for name in self._rules.filters if name != "capacity")

@@ -66,6 +66,7 @@ class Planning:
         self._left: list[Case] = []
         self._waiting: list[_Waiting] = []
         self._unclear: list[tuple[Key, str]] = []
+        self._asks: list[tuple[Key, str, tuple[str, ...]]] = []
 
     def advance(self) -> bool:
         """Look at one more case, or place one more; False when all is done."""
@@ -82,7 +83,7 @@ class Planning:
     def result(self) -> Plan:
         """The plan so far; what was not looked at or not placed is the rest."""
         rest = [each.case.key for each in reversed(self._waiting)] + [case.key for case in (*self._unseen, *self._left)]
-        return Plan(tuple(self._items), tuple(rest), tuple(self._unclear))
+        return Plan(tuple(self._items), tuple(rest), tuple(self._unclear), tuple(self._asks))
 
     def stop_looking(self) -> None:
         """Place what was looked at; the others are for the next round."""
@@ -263,6 +264,8 @@ class Planning:
             return
         choice = self._chooser.choose(job, gang=gang, policy=candidate.policy, timeouts=seen.run.record.start_timeouts)
         if choice.cluster is None:
+            if choice.asks:
+                self._asks.append((candidate.case.key, gang.digest, choice.asks))
             self._tell(candidate, Act.WAIT, choice.decision)
             return
         member = self._members[choice.cluster]
@@ -273,7 +276,7 @@ class Planning:
             self._used[name] = self._used.get(name, gang.requests * 0) + gang.requests
         item = self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision)
         relied = self._versions(candidate.policy, chain=chain, fences=((choice.cluster, member.fence or 0),))
-        self._items.append(replace(item, ungranted=ungranted, versions=relied))
+        self._items.append(replace(item, ungranted=ungranted, versions=relied, sure=choice.sure))
 
     def _versions(self, policy: PolicyView, *, chain: Sequence[str], fences: tuple[tuple[str, int], ...]) -> Versions:
         queues = [self._snapshot.queues[name] for name in chain if name in self._snapshot.queues]

@@ -51,13 +51,16 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One cluster: its fence number (None until this leader raised it), capacity, promises, and the penalty for late starts."""
+    """One cluster: its fence number (None until this leader raised it), capacity, promises, and the penalty for late starts.
+    `overdue`: digests of gangs that it was asked about in vain; `distrusted`: why its profile is not believed, or ""."""
 
     cluster: ClusterView
     fence: int | None = None
     capacity: CapacityView | None = None
     promised: tuple[tuple[str, Gang], ...] = ()
     penalty: float = 0.0
+    overdue: frozenset[str] = frozenset()
+    distrusted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

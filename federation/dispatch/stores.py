@@ -13,6 +13,7 @@ from federation.dispatch.items import Versions
 from federation.dispatch.ledger import Ledger, with_ancestors
 from federation.dispatch.recent import Recent
 from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
+from federation.dispatch.trust import Trust
 from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
 from policies import capacities, members, placements, queueing
@@ -85,6 +86,9 @@ class Stores:
         self._troubled: dict[str, float] = {}
         """Boot seconds at which a Work, by UID, was first seen to say why its containers cannot start."""
         self._penalties: dict[str, tuple[float, float]] = {}
+        self.trust = Trust()
+        self.overdue: Callable[[str, float], frozenset[str]] = lambda cluster, now: frozenset()
+        """Digests that a cluster was asked about in vain, by boot seconds."""
 
     @property
     def reconsidering(self) -> tuple[Informer[Any], ...]:
@@ -134,6 +138,7 @@ class Stores:
             self._refused_works.discard(view.uid)
             self._troubled.pop(view.uid, None)
             self._first_seen.pop(view.uid, None)
+            self.trust.lost_work(view.uid)
             self.ledger.lost_work(view)
             binding = self.bindings.get(*view.binding)
             if view.phase in TERMINAL and binding is not None and not binding.ended:
@@ -308,6 +313,8 @@ class Stores:
             capacity=capacity,
             promised=tuple(self.ledger.promised(cluster.name, through=through)),
             penalty=self._penalty(cluster.name, now=now),
+            overdue=self.overdue(cluster.name, now),
+            distrusted=self.trust.distrusted(cluster.name, now=now),
         )
 
     def _still_closed(self, *, now: float) -> dict[tuple[str, str], str]:
@@ -322,10 +329,11 @@ class Stores:
                 del self._closed[(subject, cluster)]
         return still
 
-    @property
-    def reopening(self) -> float:
-        """Boot seconds at which the next pair is asked again; infinite when none waits for that."""
-        return min((closed.until for closed in self._closed.values() if closed.until > 0), default=float("inf"))
+    def reopening(self, *, now: float) -> float:
+        """Boot seconds at which the next pair is asked again, or the next member is believed; infinite when none waits for
+        that."""
+        pairs = min((closed.until for closed in self._closed.values() if closed.until > now), default=float("inf"))
+        return min(pairs, self.trust.next(now=now))
 
 
 def case_of(work: WorkView) -> Key | None:

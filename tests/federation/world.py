@@ -88,6 +88,8 @@ class Member:
     """Refusals of an old epoch say which is known."""
     epochs: dict[str, int] = field(default_factory=dict)
     """By Job UID, the highest epoch that was ever seen here."""
+    scheduler: Callable[[Tree], int | None] | None = None
+    """How many gangs of a shape fit that the hub asks about, or None: it says nothing of it. None: nobody there answers."""
     deleted: set[str] = field(default_factory=set)
     """Names of Jobs that somebody deletes in the member while they run (A6)."""
     generation: int = 0
@@ -238,6 +240,12 @@ class Member:
         await self.port.replace(kinds.WORK, meta["name"], work, namespace=self.namespace, subresource="status")
         self.reported[uid] = f"{applied}{reason}{phase}"
 
+    def _answers(self, shapes: list[Tree]) -> tuple[wire.ShapeAnswer, ...] | None:
+        if self.scheduler is None:
+            return None
+        found = [(each["hash"], self.scheduler(each)) for each in shapes]
+        return tuple(wire.ShapeAnswer(name, fits=fits, reason="said the fake") for name, fits in found if fits is not None)
+
     async def _publish(self) -> None:
         used = sum(_cpus(work) for work, stint, _ in self.running.values() if stint is None or stint.ended is None)
         size = ResourceVector.from_quantities({"cpu": self.cpus, "memory": "64Gi", "pods": 110})
@@ -246,13 +254,17 @@ class Member:
         part = ResourceVector({**size, "cpu": rest})
         groups = {wire.NodeGroup((), (), size, "", size): whole, wire.NodeGroup((), (), size, "", part): int(rest > 0)}
         table, domains = wire.node_table(groups)
+        tree = json.loads(await self.port.get(kinds.CLUSTER_CAPACITY, "member", namespace=self.namespace))
         status = wire.CapacityStatus(
-            works_through=str(self.through), generation=self.generation + 1, nodes=table, domains=domains
+            works_through=str(self.through),
+            generation=self.generation + 1,
+            nodes=table,
+            domains=domains,
+            shapes=self._answers((tree.get("spec") or {}).get("shapes") or []),
         )
-        told = f"{table}{sorted(self.running)}"
+        told = f"{table}{sorted(self.running)}{status.shapes}"
         if told == self._published:
             return
-        tree = json.loads(await self.port.get(kinds.CLUSTER_CAPACITY, "member", namespace=self.namespace))
         tree["status"] = json.loads(wire.write_status(status))
         await self.port.replace(kinds.CLUSTER_CAPACITY, "member", tree, namespace=self.namespace, subresource="status")
         self.generation += 1
