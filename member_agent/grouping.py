@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class Together:
 
 Group = AtMost | Even | Together
 
+FEW: Final = 32
+"""Domains of which each is looked at by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Company:
@@ -107,20 +110,38 @@ def one_pass(
 ) -> tuple[Rows, Amounts]:
     """Rows and pods on them: at most `count`, of which `most` are placed in this pass, the cheapest first. `packs`: a node only
     gets better with every pod it is given, so it is filled before the next; else it gets one."""
+    lone = len(groups) == 1 and most >= count
+    quotas = [
+        (group.topology, group.left if isinstance(group, AtMost) else _quota(group, fits, count, lone=lone))
+        for group in groups
+        if not isinstance(group, Together)
+    ]
     rows = np.flatnonzero(fits > 0)
+    for topology, quota in quotas:
+        if topology.size <= FEW:
+            rows = _cheapest(rows, topology.of_row[rows], cost, np.minimum(quota, count))
     rows = rows[np.argsort(cost[rows], kind="stable")]
     room = np.minimum(fits[rows], count if packs else 1)
-    spreading = [each for each in groups if isinstance(each, Even)]
-    for group in groups:
-        if isinstance(group, AtMost):
-            room = _within(group.topology.of_row[rows], room, group.left)
-        elif isinstance(group, Even):
-            lone = len(spreading) == 1 and len(groups) == 1 and most >= count
-            room = _within(group.topology.of_row[rows], room, _quota(group, fits, count, lone=lone))
+    for topology, quota in quotas:
+        room = _within(topology.of_row[rows], room, quota)
     before = np.cumsum(room) - room
     room = np.minimum(room, np.maximum(min(count, most) - before, 0))
     chosen = room > 0
     return rows[chosen], room[chosen]
+
+
+def _cheapest(rows: Rows, domains: Rows, cost: Scores, quota: Counts) -> Rows:
+    """Of each domain the cheapest rows, as many as the pods it may have: no more can be needed. Ties by row."""
+    kept = []
+    for domain, number in enumerate(quota.tolist()):
+        inside = rows[domains == domain]
+        if number < len(inside):
+            costs = cost[inside]
+            limit = np.partition(costs, number - 1)[number - 1] if number > 0 else -np.inf
+            sure = inside[costs < limit]
+            inside = np.concatenate((sure, inside[costs == limit][: max(number - len(sure), 0)]))
+        kept.append(inside)
+    return np.sort(np.concatenate(kept))
 
 
 def _within(domains: Rows, room: Amounts, quota: Counts) -> Amounts:

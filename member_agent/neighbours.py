@@ -7,10 +7,11 @@ likes them. A crowd is counted from the moment that a pod which waits or runs sp
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from machinery.informer import Change
 from member_agent.inventory import Held
@@ -97,6 +98,8 @@ class Neighbourhood:
         self._pool = Pool()
         self._marks: dict[tuple[PodShape, str, Labels, Labels], PodShape] = {}
         self._marked_at = 0
+        self._marked_pods: dict[str, tuple[PodView, PodView]] = {}
+        self._crowds: dict[Crowd, Crowd] = {}
 
     # --- deltas ------------------------------------------------------------------------------------------------------
 
@@ -108,15 +111,18 @@ class Neighbourhood:
         """A pod gave its room back."""
         self._account(held, -1)
 
-    def waits(self, shape: PodShape) -> None:
-        """A pod of this shape waits: whoever it speaks of is counted."""
+    def waits(self, pod: PodView) -> None:
+        """A pod waits: whoever it speaks of is counted."""
+        shape = pod.shape
         if shape.neighbours is not None:
             self._waiting[shape] += 1
             if self._waiting[shape] == 1:
                 self._speak(shape.neighbours, 1)
 
-    def waits_no_more(self, shape: PodShape) -> None:
+    def waits_no_more(self, pod: PodView) -> None:
         """It does not any more."""
+        shape = pod.shape
+        self._marked_pods.pop(pod.uid, None)
         if shape.neighbours is not None:
             self._waiting[shape] -= 1
             if not self._waiting[shape]:
@@ -201,6 +207,7 @@ class Neighbourhood:
         self._met += 1
         self._order[crowd] = self._met
         self._members[crowd] = self._counted(crowd)
+        self._crowds[crowd] = crowd
         self._changed()
 
     def _part(self, crowd: Crowd) -> None:
@@ -209,7 +216,7 @@ class Neighbourhood:
         for pair in _pairs(crowd):
             if not self._anchored.get(pair, True):
                 del self._anchored[pair]
-        del self._speakers[crowd], self._members[crowd], self._order[crowd]
+        del self._speakers[crowd], self._members[crowd], self._order[crowd], self._crowds[crowd]
         self._changed()
 
     def _changed(self) -> None:
@@ -263,9 +270,25 @@ class Neighbourhood:
             if len(self._marks) >= MARKS_KEPT:
                 self._marks.clear()
             crowds = self.seen(pod.namespace, pod.labels, pod.own_labels)
-            shape = pod.shape if crowds == pod.shape.seen else dataclasses.replace(pod.shape, seen=crowds)
+            asks = self._shared(pod.shape.neighbours)
+            shape = pod.shape if crowds == pod.shape.seen else dataclasses.replace(pod.shape, seen=crowds, neighbours=asks)
             known = self._marks[key] = self._pool.shape(shape)
         return known
+
+    def _shared(self, asks: Neighbours | None) -> Neighbours | None:
+        """The same with the crowds that are counted here: comparing equal ones would go through all that they say."""
+        if asks is None:
+            return None
+
+        def term(each: PodTerm) -> PodTerm:
+            return PodTerm(self._crowds.get(each.crowd, each.crowd), each.topology)
+
+        return Neighbours(
+            beside=tuple(term(each) for each in asks.beside),
+            apart=tuple(term(each) for each in asks.apart),
+            prefers=tuple((term(each), weight) for each, weight in asks.prefers),
+            spreads=tuple(dataclasses.replace(each, crowd=self._crowds.get(each.crowd, each.crowd)) for each in asks.spreads),
+        )
 
     def marked(self, pods: tuple[PodView, ...]) -> tuple[PodView, ...]:
         """The pods with shapes that say in which crowds they count."""
@@ -286,6 +309,17 @@ class Neighbourhood:
                 liking=_look(self._liking),
             )
         return self._frozen
+
+
+_FIELDS: Final = tuple(each.name for each in dataclasses.fields(PodView))
+_SHAPE: Final = _FIELDS.index("shape")
+_values: Final = operator.attrgetter(*_FIELDS)
+
+
+def with_shape(pod: PodView, shape: PodShape) -> PodView:
+    """The pod with another shape, a third of the price of `dataclasses.replace`."""
+    values: tuple[Any, ...] = _values(pod)
+    return PodView(*values[:_SHAPE], shape, *values[_SHAPE + 1 :])
 
 
 def _look(books: Mapping[Crowd, Mapping[str, _Leaf]]) -> Mapping[Crowd, Mapping[str, Place]]:

@@ -42,17 +42,17 @@ class Passes:
         company = self.near.company(self.shape) or NOBODY
         together = next((each for each in company.groups if isinstance(each, Together)), None)
         if together is None or count == 1:
-            return self._fill(count, self.within)
+            return self._fill(count, self.within, company)
         fits, cost = self._look(company, self.within)
         if not fits.any():
             return []
         for home in homes(together, fits, cost, count=count, most=HOMES):
-            spots = self._fill(count, home if self.within is None else home & self.within)
+            spots = self._fill(count, home if self.within is None else home & self.within, company)
             if sum(spot.count for spot in spots) == count:
                 return spots
             self.ground.change(spots, -1)
         first = homes(together, fits, cost, count=count, most=1)[0]
-        return self._fill(count, first if self.within is None else first & self.within)
+        return self._fill(count, first if self.within is None else first & self.within, company)
 
     def _look(self, company: Company, within: Mask | None) -> tuple[Amounts, Scores]:
         """Pods that fit and cost of every row, as pods around have it."""
@@ -63,11 +63,12 @@ class Passes:
         fits = np.where(shut, 0, np.minimum(fits, 1) if company.alone else fits)
         return fits, np.where(fits > 0, cost, np.inf)
 
-    def _fill(self, count: int, within: Mask | None) -> list[Spot]:
+    def _fill(self, count: int, within: Mask | None, company: Company) -> list[Spot]:
+        """`company` is what holds at first."""
         taken: dict[int, int] = {}
         left, packs = count, None
         while left:
-            company = self.near.company(self.shape) or NOBODY
+            company = (self.near.company(self.shape) or NOBODY) if taken else company
             fits, cost = self._look(company, within)
             pull = self.near.company_order(self.shape, fits > 0)
             if pull is not None:

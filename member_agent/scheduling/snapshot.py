@@ -135,7 +135,7 @@ class Gangs:
             self.gated.put(key, pod)
             if not (pod.node or pod.ended or pod.deleting or pod.gated):
                 self._waiting.setdefault(key, {})[pod.uid] = pod
-                self.neighbourhood.waits(pod.shape)
+                self.neighbourhood.waits(pod)
         return key
 
     def _foreign_changed(self, change: Change[PodView]) -> None:
@@ -161,7 +161,7 @@ class Gangs:
             pods = store.get(key)
             known = pods.pop(pod.uid, None) if pods is not None else None
             if known is not None and store is self._waiting:
-                self.neighbourhood.waits_no_more(known.shape)
+                self.neighbourhood.waits_no_more(known)
             if known is not None and not pods:
                 del store[key]
 

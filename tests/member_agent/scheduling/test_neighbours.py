@@ -20,7 +20,6 @@ from member_agent.views import NodeView, PodView
 from member_agent.views.namespaces import NamespaceView
 from policies.neighbours import Crowd, Neighbours, PodSelector, PodTerm, Spread
 from policies.selectors import Requirement, Taint
-from policies.shapes import PodShape
 from tests.member_agent.scheduling.around import (
     ZONE,
     apart,
@@ -243,7 +242,7 @@ def test_labels_of_namespaces_decide_who_belongs_as_they_are_now() -> None:
     kept = Neighbourhood(lambda: found.held().values())
     found.listen(kept)
     red = selector(of_spaces=(Requirement("team", "In", ("red",)),))
-    kept.waits(PodShape(shape(1).requests, neighbours=Neighbours(apart=(PodTerm(red, ZONE),))))
+    kept.waits(pod("w", asking(Neighbours(apart=(PodTerm(red, ZONE),)))))
     one = dataclasses.replace(pod("p", shape(1), on="n0"), labels=(("app", "web"),))
     found.pod_changed(Change(("ns", "p"), None, one))
     assert kept.freeze().members[red] == {}
@@ -263,7 +262,7 @@ def test_labels_that_number_pods_are_looked_at_as_soon_as_somebody_asks_for_them
         numbered = dataclasses.replace(pod(f"p{index}", shape(1), on="n0"), own_labels=(("volcano.sh/task-index", str(index)),))
         found.pod_changed(Change(("ns", numbered.name), None, numbered))
     first = selector(spaces=("ns",), key="volcano.sh/task-index")
-    kept.waits(PodShape(shape(1).requests, neighbours=Neighbours(apart=(PodTerm(first, ZONE),))))
+    kept.waits(pod("w", asking(Neighbours(apart=(PodTerm(first, ZONE),)))))
     assert kept.freeze().members[first] == {"n0": 1}
 
 
@@ -383,7 +382,7 @@ def test_books_kept_by_deltas_are_books_counted_anew(told: Any) -> None:
     kept = Neighbourhood(lambda: kept_inventory.held().values())
     kept_inventory.listen(kept)
     sitting: dict[int, PodView] = {}
-    waiting: list[PodShape] = []
+    waiting: list[PodView] = []
     frozen_before = (kept.freeze(), copied(kept.freeze()))
     for what, number, name, asks in told:
         if what == "come":
@@ -394,7 +393,7 @@ def test_books_kept_by_deltas_are_books_counted_anew(told: Any) -> None:
             gone = sitting.pop(number)
             kept_inventory.pod_changed(Change(("ns", gone.name), gone, None))
         elif what == "wait":
-            waiting.append(asking(asks))
+            waiting.append(pod(f"w{len(waiting)}", asking(asks)))
             kept.waits(waiting[-1])
         elif waiting:
             kept.waits_no_more(waiting.pop())
