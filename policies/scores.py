@@ -20,6 +20,11 @@ def balance(question: Question) -> int:
     return _bounded(100 * (1 - max(shares, default=0.0)))
 
 
+def packing(question: Question) -> int:
+    """How little of what is free stays free, in the scarcest resource the Job asks for: large holes are kept for large Jobs."""
+    return 100 - balance(question) if question.room is not None else 0
+
+
 def stability(question: Question) -> int:
     """100 for a cluster where starts have not timed out lately."""
     return _bounded(100 * (1 - question.penalty))
@@ -29,7 +34,7 @@ def _bounded(value: float) -> int:
     return max(0, min(100, round(value)))
 
 
-SCORES: Final[Mapping[str, Score]] = {"balance": balance, "stability": stability}
+SCORES: Final[Mapping[str, Score]] = {"balance": balance, "packing": packing, "stability": stability}
 """All scores by the name that profiles use."""
 
 
