@@ -1,8 +1,8 @@
 """What a container does, told from its command: how long it runs, how it ends, and how it takes SIGTERM.
 
 Understood: `sleep N` (with s, m, h, d, or `infinity`), `true`, `false`, `exit M`, and shell scripts (`sh -c`, any of the usual
-shells) made of these, `trap '…' TERM`, `echo …` and `:`, joined by `&&`, `||`, `;` and line ends. Anything else runs for the
-default time and succeeds. Annotations of the pod win over the command.
+shells) made of these, `trap '…' TERM`, `echo …` (also into `/dev/termination-log`) and `:`, joined by `&&`, `||`, `;` and line
+ends. Anything else runs for the default time and succeeds. Annotations of the pod win over the command.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ KILLED, TERMINATED = 137, 143
 TERM_DELAY = 0.5
 """Seconds a container takes to end on SIGTERM."""
 
+TERMINATION_LOG = "/dev/termination-log"
+
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SLEEP = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
@@ -47,6 +49,8 @@ class Outcome:
     seconds: float | None
     code: int = 0
     term: Ending = Ending()
+    left: str = ""
+    """What it writes into its termination message."""
 
 
 def outcome_of(container: Mapping[str, Any], *, annotations: Mapping[str, str], default: float, start: int = 0) -> Outcome:
@@ -60,6 +64,7 @@ def outcome_of(container: Mapping[str, Any], *, annotations: Mapping[str, str], 
         found.seconds if duration is None else None if duration == "forever" else float(duration),
         found.code if code is None else int(code),
         Ending(None) if deaf else found.term,
+        found.left,
     )
 
 
@@ -97,7 +102,7 @@ def _script(text: str, *, default: float) -> Outcome:
         outcome, ends = _command(words, default=default)
         if done.seconds is None or outcome.seconds is None:
             return replace(done, seconds=None, code=outcome.code)
-        done = replace(done, seconds=done.seconds + outcome.seconds, code=outcome.code)
+        done = replace(done, seconds=done.seconds + outcome.seconds, code=outcome.code, left=outcome.left or done.left)
         if ends:
             break
     return done
@@ -140,10 +145,17 @@ def _command(words: list[str], *, default: float) -> tuple[Outcome, bool]:
     if program == "exit":
         return Outcome(0.0, int(words[1]) if len(words) > 1 else 0), True
     if program in {"true", "echo", ":", "printf", "set", "export"}:
-        return Outcome(0.0), False
+        return Outcome(0.0, left=_left(words[1:])), False
     if program == "false":
         return Outcome(0.0, 1), False
     return Outcome(default), False
+
+
+def _left(words: Sequence[str]) -> str:
+    """What `echo … > /dev/termination-log` leaves; other redirections leave nothing."""
+    text = " ".join(words)
+    said, arrow, place = text.rpartition(">")
+    return said.strip() if arrow and place.strip() == TERMINATION_LOG else ""
 
 
 def _seconds(text: str, *, default: float) -> float | None:

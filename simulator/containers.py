@@ -162,7 +162,8 @@ class Container:
 
     def _terminated(self, code: int) -> dict[str, Any]:
         reason = "Completed" if code == 0 else "Error"
-        return {"exitCode": code, "reason": reason, "startedAt": self.started, "finishedAt": self.finished}
+        told = {"exitCode": code, "reason": reason, "startedAt": self.started, "finishedAt": self.finished}
+        return {**told, "message": self.outcome.left} if self.outcome.left else told
 
 
 def ready_after(container: Doc) -> float | None:

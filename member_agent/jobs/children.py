@@ -14,6 +14,7 @@ from apis import keys, kinds
 from member_agent.jobs.claims import Claim, claim_child, claims_of, mount_claims
 from member_agent.jobs.facts import JobFacts, Manifest, TaskFacts, facts_of, owner
 from member_agent.jobs.groups import group_name
+from member_agent.jobs.leavings import wanted_of
 from member_agent.jobs.orders import PodOrder
 from member_agent.jobs.plugins import BUILT_IN, Child, Draft, KeyMaker, KeyPair, Plugin, Registry
 from member_agent.jobs.plugins.draft import EVERY
@@ -132,6 +133,9 @@ def _annotations(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, st
     given = (facts.manifest.get("metadata") or {}).get("annotations") or {}
     budget = next((name for name in BUDGETS if name in given), None)
     taken = {name: given[name] for name in (*COPIED, budget, keys.RUN) if name is not None and name in given}
+    wanted = wanted_of(job, task.name)
+    if wanted:
+        taken[keys.OUTPUTS] = wanted
     if task.manifest.get("topologyPolicy"):
         taken[keys.NUMA_POLICY] = task.manifest["topologyPolicy"]
     return {

@@ -8,6 +8,7 @@ from member_agent.jobs import asking
 from member_agent.jobs.counting import count, verdict
 from member_agent.jobs.effects import waiting_tasks
 from member_agent.jobs.kills import entered
+from member_agent.jobs.leavings import left
 from member_agent.jobs.lifecycle import ALIVE, ENDS, JOB, LEAVING, JobEvent, JobPhase
 from member_agent.jobs.memory import timed
 from member_agent.jobs.plans import Urgency
@@ -22,6 +23,7 @@ def counted(scene: Scene, status: JobStatus) -> JobStatus:
     """In phases that keep ended pods those count, and every other pod is leaving; elsewhere pods of the present version do."""
     phase = scene.phase
     if phase in ALIVE or (phase is JobPhase.RESTARTING and not scene.spent):
+        status = left(scene.job, status, roster=scene.roster)
         return count(scene.job, roster=scene.roster, floors=scene.floors, going=len(scene.old) + scene.surplus, before=status)
     ended = Roster(pod for pod in scene.snapshot.roster.named() if pod.ended and not pod.deleting)
     going = len(scene.snapshot.roster.pods) - len(ended.pods)

@@ -70,6 +70,15 @@ class JobStatus(Wire, frozen=True, omit_defaults=True):
     controlled_resources: dict[str, str] = {}
     conditions: list[JobCondition] = []
     memory: JobMemory = JobMemory()
+    outputs: dict[str, str] = {}
+
+
+class Wanted(Wire, frozen=True):
+    """A value that a pod leaves: its name, and the task ("": the first) and index of the pod."""
+
+    name: str
+    task: str = ""
+    index: int = 0
 
 
 class _Policy(Wire, frozen=True):
@@ -185,6 +194,7 @@ class Rules:
     only_below_minimum: bool = False
     max_run_time: int | None = None
     main: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[Wanted, ...] = ()
 
     def role(self, name: str) -> Role:
         """Of the task of this name."""
@@ -246,6 +256,9 @@ class JobView:
         return self.status.state.last_transition_time
 
 
+_wanted = msgspec.json.Decoder(list[Wanted]).decode
+
+
 def rules_of(spec: _JobSpec, meta: Meta) -> Rules:
     """What spec and annotations ask for; raises UnreadableShape naming the field."""
     main = _main_containers(meta.annotation(keys.MAIN_CONTAINER))
@@ -262,7 +275,15 @@ def rules_of(spec: _JobSpec, meta: Meta) -> Rules:
         only_below_minimum=_said(meta, keys.ONLY_BELOW_MINIMUM),
         max_run_time=_max_run_time(meta.annotation(keys.MAX_RUN_TIME)),
         main=main,
+        outputs=_outputs(meta.annotation(keys.OUTPUTS)),
     )
+
+
+def _outputs(text: str) -> tuple[Wanted, ...]:
+    try:
+        return tuple(_wanted(text)) if text else ()
+    except msgspec.MsgspecError as error:
+        raise UnreadableShape(str(error), field=f"metadata.annotations[{keys.OUTPUTS}]") from error
 
 
 def _given(volume: _Volume) -> bool:

@@ -72,7 +72,7 @@ class _PodSpec(PodSpec, frozen=True, rename="camel"):
         return self.restart_policy != "Always" and not (self.restart_policy == "OnFailure" and code)
 
 
-class _PodStatus(Wire, frozen=True):
+class PodStatus(Wire, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -110,6 +110,12 @@ class _PodStatus(Wire, frozen=True):
                 told = ended.reason if ended.reason not in ("", "Error") else ""
                 return ended.exit_code, f"{text} ({told})" if told else text
         return 0, ": ".join(filter(None, (self.reason, self.message)))[:TROUBLE_TEXT]
+
+    @property
+    def left(self) -> str:
+        """What its containers left in their termination messages: the first that left anything."""
+        ended = (each.state.terminated for each in self.container_statuses or ())
+        return next((each.message for each in ended if each is not None and not each.exit_code and each.message), "")
 
     @property
     def finished_at(self) -> str:
@@ -154,16 +160,17 @@ class _PodStatus(Wire, frozen=True):
 class PodDocument(Wire, frozen=True):
     metadata: Meta
     spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+    status: PodStatus = PodStatus()
 
 
 @dataclass(frozen=True, slots=True)
 class PodEnd:
-    """How a pod ended: exit code (0 where none tells), why in words, when."""
+    """How a pod ended: exit code (0 where none tells), why in words, when, and what it left where its Job wants to know."""
 
     code: int = 0
     why: str = ""
     at: str = ""
+    left: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from member_agent.views.jobs import (
     rules_of,
 )
 from member_agent.views.labels import LabelPool
-from member_agent.views.meta import number
-from member_agent.views.pods import ENDED, PodDocument, PodEnd, PodView, manner_of, seconds_of
+from member_agent.views.meta import Meta, number
+from member_agent.views.pods import ENDED, PodDocument, PodEnd, PodStatus, PodView, manner_of, seconds_of
 from policies.shapes import Owner, PodShape, PodSpec, Pool, UnreadableShape, read_gang, shape_of
 
 RULES_KEPT = 1024
@@ -137,7 +137,7 @@ class Projector:
             ready=status.ready,
             restarts=status.restarts,
             evicted=status.evicted,
-            end=PodEnd(*status.failure, at=status.finished_at) if ended else None,
+            end=PodEnd(*status.failure, at=status.finished_at, left=_left(meta, status)) if ended else None,
             ends=tuple(each for each in status.ends if spec.final(each[1])),
             hints=hints_of(meta, OF_PODS),
             nominated=sys.intern(status.nominated_node_name),
@@ -167,3 +167,9 @@ class Projector:
                 self._rules.clear()
             known = self._rules[rules] = rules
         return known
+
+
+def _left(meta: Meta, status: PodStatus) -> str:
+    """What a pod left, where its Job wants to know: its index is among those of its annotation."""
+    wanted = meta.annotation(keys.OUTPUTS)
+    return status.left if wanted and meta.annotation(keys.TASK_INDEX) in wanted.split(",") else ""

@@ -18,6 +18,8 @@ from member_agent.views import JobView
 def unsupported(job: JobView, record: RunRecord) -> str:
     """What the Job asks for that upstream has not and the agent cannot add from outside, each by its field; "" for nothing."""
     found = [f"metadata.annotations[{keys.MAIN_CONTAINER}]: only the end of a whole pod counts there"] if job.rules.main else []
+    if job.rules.outputs:
+        found.append(f"metadata.annotations[{keys.OUTPUTS}]: its pods do not say that what they leave is wanted")
     if job.rules.only_below_minimum:
         found.append(f"metadata.annotations[{keys.ONLY_BELOW_MINIMUM}]: its policies act on every pod")
     found += [f"spec.plugins.{name}: not a plugin of Volcano" for name in job.rules.plugins if name not in PLUGINS]

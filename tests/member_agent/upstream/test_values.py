@@ -152,12 +152,14 @@ def test_what_volcano_has_is_not_refused() -> None:
 
 
 def test_everything_that_is_missing_is_named_at_once() -> None:
-    found = view(notes={keys.MAIN_CONTAINER: "work=main", keys.ONLY_BELOW_MINIMUM: "true"}, plugins={"mine": [], "env": []})
+    notes = {keys.MAIN_CONTAINER: "work=main", keys.ONLY_BELOW_MINIMUM: "true", keys.OUTPUTS: '[{"name": "loss"}]'}
+    found = view(notes=notes, plugins={"mine": [], "env": []})
     record = RunRecord(job="u", epoch=1, fence=1, release=False, tasks={"work": TaskSlice(0, 4)})
     told = unsupported(found, record)
     for name in (
         keys.MAIN_CONTAINER,
         keys.ONLY_BELOW_MINIMUM,
+        keys.OUTPUTS,
         "spec.plugins.mine: not a plugin",
         "several clusters",
         "spec.plugins.env",
