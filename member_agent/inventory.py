@@ -259,7 +259,15 @@ class Inventory:
             class_of[row] = classes.setdefault(NodeClass(labels, node.taints), len(classes))
             usable[row] = node.ready and not node.cordoned
         hosts = tuple(self.nodes[name].labels.get(HOSTNAME, name) for name in names)
-        return Layout(names=names, hosts=hosts, columns=self._columns, classes=tuple(classes), class_of=class_of, usable=usable)
+        return Layout(
+            names=names,
+            hosts=hosts,
+            columns=self._columns,
+            classes=tuple(classes),
+            class_of=class_of,
+            usable=usable,
+            cordoned=sum(self.nodes[name].cordoned for name in names),
+        )
 
 
 def _differs(old: NodeView, new: NodeView) -> bool:

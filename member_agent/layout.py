@@ -51,6 +51,8 @@ class Layout:
     """Answers of `admits`, kept as long as the layout."""
     topologies: Topologies = field(default_factory=Topologies, compare=False)
     """Domains by label, and what else was worked out about nodes."""
+    cordoned: int = 0
+    """Nodes that somebody took out of service for new pods; the others that are not usable are not ready."""
 
     def admits(self, shape: PodShape) -> Mask:
         """Which nodes may run the shape, requests apart."""

@@ -356,8 +356,8 @@ class Room:
         usable = int(self.layout.usable.sum())
         admitted = self.admitted(shape)
         parts = [f"{nodes} nodes"]
-        if nodes - usable:
-            parts.append(f"{nodes - usable} not ready or cordoned")
+        cordoned = self.layout.cordoned
+        parts += [f"{count} {what}" for count, what in ((cordoned, "cordoned"), (nodes - usable - cordoned, "not ready")) if count]
         if usable - int(admitted.sum()):
             parts.append(f"{usable - int(admitted.sum())} ruled out by selector, affinity or taints")
         parts += [text for name, amount in shape.requests.items() if (text := self._lacking(name, amount, admitted))]

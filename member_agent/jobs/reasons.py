@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from member_agent.jobs.roster import Roster
 from member_agent.views import HELD, HOLD_DROPPED, GroupView, JobStatus, JobView, QueueView, Role
+from member_agent.views.waits import read
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def why_pending(job: JobView, *, roster: Roster, facts: Facts) -> tuple[str, str
     group = facts.group
     for each in group.status.conditions if group is not None else ():
         if each.type == "Unschedulable" and each.status == "True":
-            return each.reason, each.message
+            return read(each)
     if facts.held:
         return "TaskDependency", "; ".join(waits_for(job.rules.role(name)) for name in facts.held)
     return without_pods(job)

@@ -12,7 +12,7 @@ from member_agent.views import GroupCounts, GroupView, PodView
 from policies.shapes import PodShape
 
 PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
-"""Phases that are counted; a word that is none of these counts as Unknown."""
+"""Phases that are counted."""
 
 H = TypeVar("H", bound=Hashable)
 
@@ -85,7 +85,7 @@ class Accounts:
     def group_changed(self, change: Change[GroupView]) -> tuple[str, ...]:
         """Fold one change in; the queues whose counts, or whose pods, changed."""
         group = change.new
-        place = None if group is None else (group.queue, group.phase if group.phase in PHASES else "Unknown")
+        place = None if group is None else (group.queue, group.phase)
         changed = dict.fromkeys(self._groups.put(_uid(change), place))
         key = (group.namespace, group.name) if group is not None else change.key
         if self._queue_of.get(key) != (group.queue if group is not None else None):

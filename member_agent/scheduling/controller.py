@@ -36,6 +36,7 @@ from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCounts, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
 from member_agent.views.quotas import QuotaView
+from member_agent.views.waits import NOT_ENOUGH_TASKS
 
 ROUND = "round"
 
@@ -263,7 +264,8 @@ class SchedulingController:
             self._opening[pod.uid] = pod
             self._gates.add(pod.uid)
         now = self._clock.boot()
-        self._told.explain({**self._short(), **decided.waiting, **self._patience.reasons(now=now)})
+        reasons = {**self._short(), **decided.waiting, **self._patience.reasons(now=now)}
+        self._told.explain(self._gangs.gated.explained(reasons))
         for key in self._patience.overdue(now=now):
             self._releases.add(key)
         return self._soonest(decided.wakes, now=now)
@@ -299,7 +301,7 @@ class SchedulingController:
             group, tally = self._stores.groups.get(*key), self._gangs.tally(key)
             if group is not None and tally.bound == tally.total_placed:
                 text = f"{tally.bound} of {group.min_member} pods of the gang have nodes; of the gang {tally.pods} pods exist"
-                found[key] = Reason("NotEnoughPods", text)
+                found[key] = Reason(NOT_ENOUGH_TASKS, text)
         return found
 
     def _priority(self, name: str) -> int:

@@ -8,20 +8,25 @@ that it has passed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from apis.vectors import ResourceVector, total
 from machinery.informer import Key
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
 from member_agent.views import GroupView, PodView, QueueGate
+from member_agent.views.waits import NOT_ENOUGH_OF_TASK, NOT_ENOUGH_TASKS
 
 if TYPE_CHECKING:
     from member_agent.scheduling.session import OpenSession
     from member_agent.scheduling.snapshot import Waiting
+
+
+COUNTING: Final = frozenset({NOT_ENOUGH_TASKS, NOT_ENOUGH_OF_TASK})
+"""Reasons that count the pods of a gang."""
 
 
 class Gated:
@@ -52,6 +57,17 @@ class Gated:
             pods = [pod for pod in self._pods[key].values() if pod.gate is gate]
             if pods:
                 yield key, sorted(pods, key=lambda pod: (pod.task, len(pod.name), pod.name))
+
+    def explained(self, reasons: Mapping[Key, Reason]) -> Mapping[Key, Reason]:
+        """The reasons, with what gates have to do with it: pods that wait at gates are not there for anybody else."""
+        found = dict(reasons)
+        for key in self._pods:
+            gated = sum(pod.gated for pod in self._pods[key].values())
+            known = reasons.get(key)
+            if gated and (known is None or known.code in COUNTING):
+                text = f"{gated} pods of the gang wait for their scheduling gates"
+                found[key] = Reason("SchedulingGated", f"{known.sentence}; {text}" if known is not None else text)
+        return found
 
     def asking(self, group: GroupView, *, passed: bool = False) -> GroupView:
         """The group with what it asks for less what its gated pods do; and less what pods do that have `passed` their gate."""

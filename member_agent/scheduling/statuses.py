@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Final
+
 import msgspec
 
-from member_agent.scheduling.decisions import NO_ROOM
 from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Tally
 from member_agent.views import SCHEDULED, GroupCondition, GroupStatus, GroupView
+from member_agent.views.waits import NOT_ENOUGH_OF_TASK, NOT_ENOUGH_TASKS, READY, composed
 
 UNSCHEDULABLE = "Unschedulable"
 """Condition of a PodGroup, and reason of the event about it."""
@@ -24,17 +27,31 @@ def event_of(group: GroupView, tally: Tally, *, admitted: bool, stuck: bool = Fa
     return GroupEvent.ADMITTED if admitted else GroupEvent.WAITED
 
 
-def status_of(group: GroupView, tally: Tally, *, admitted: bool, reason: Reason | None, now: str) -> GroupStatus:
-    """The status a group should have; equal to the present one when nothing is to be written."""
-    stuck = reason is not None and reason.code == NO_ROOM
+ON_THE_WAY: Final = frozenset({"BindRefused", "GangReleased", "NotInqueue", "SchedulingGated", NOT_ENOUGH_TASKS, NOT_ENOUGH_OF_TASK})
+"""Reasons of gangs for whose pods nobody has looked for room in vain: what is missing comes by itself, or by its owner."""
+
+
+def session_id(begun: str, number: int) -> str:
+    """The name of a session, as a UID looks: `number` counts those of a program that began then."""
+    text = hashlib.blake2b(f"{begun}/{number}".encode(), digest_size=16).hexdigest()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def status_of(
+    group: GroupView, tally: Tally, *, admitted: bool, reason: Reason | None, now: str, session: str = ""
+) -> GroupStatus:
+    """The status a group should have; equal to the present one when nothing is to be written. `session` is the name of the one
+    that a condition comes from."""
+    stuck = reason is not None and reason.code not in ON_THE_WAY
     event = event_of(group, tally, admitted=admitted, stuck=stuck)
     story = f"PodGroup {group.namespace}/{group.name}, {tally.bound} of {group.min_member} bound"
     phase = GROUP.step(GroupPhase(group.phase), event, story=story)
     wanted: GroupCondition | None = None
     if event in (GroupEvent.PLACED, GroupEvent.FINISHED):
-        wanted = GroupCondition(SCHEDULED, "True", reason="Placed", message=f"{group.min_member} pods have nodes")
+        wanted = GroupCondition(SCHEDULED, "True", session, reason=READY, message=f"{group.min_member} pods have nodes")
     elif reason is not None:
-        wanted = GroupCondition(UNSCHEDULABLE, "True", reason=reason.code, message=reason.sentence)
+        word, text = composed(reason.code, reason.sentence)
+        wanted = GroupCondition(UNSCHEDULABLE, "True", session, reason=word, message=text)
     return GroupStatus(
         phase=phase.value if group.status.phase or phase is not GroupPhase.PENDING else "",
         conditions=_conditions(group.status.conditions, wanted, now=now),
@@ -50,7 +67,7 @@ def _conditions(present: list[GroupCondition], wanted: GroupCondition | None, *,
         return present
     conditions = [_dated(wanted, present, now=now)]
     if wanted.type != SCHEDULED and any(each.type == SCHEDULED for each in present):
-        lost = GroupCondition(SCHEDULED, "False", reason="PodsLost", message="its minimum had nodes and has lost some")
+        lost = GroupCondition(SCHEDULED, "False", wanted.transition_id, reason="PodsLost", message="its minimum had nodes and has lost some")
         conditions.insert(0, _dated(lost, present, now=now))
     return conditions
 

@@ -16,7 +16,7 @@ from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs
-from member_agent.scheduling.statuses import UNSCHEDULABLE, event_of, status_of
+from member_agent.scheduling.statuses import UNSCHEDULABLE, event_of, session_id, status_of
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCondition, GroupStatus, GroupView, HoldRecord
 
@@ -55,6 +55,8 @@ class Teller:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._admitted: set[Key] = set()
         self._reasons: dict[Key, Reason] = {}
+        self._begun = stamp(clock.now())
+        self._sessions = 0
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
@@ -82,6 +84,7 @@ class Teller:
 
     def explain(self, reasons: Mapping[Key, Reason]) -> None:
         """Remember why gangs wait; a new word is written soon, new numbers for the same word at leisure."""
+        self._sessions += 1
         before, self._reasons = self._reasons, dict(reasons)
         for key, reason in reasons.items():
             known = before.get(key)
@@ -119,6 +122,7 @@ class Teller:
             admitted=key in self._admitted,
             reason=self._reasons.get(key),
             now=stamp(self._clock.now()),
+            session=session_id(self._begun, self._sessions),
         )
         answer = self._answer(group)
         if (wanted != group.status or answer is not None) and await self._applier.write_status(group, wanted, hold=answer):

@@ -19,6 +19,10 @@ SCHEDULED = "Scheduled"
 """Condition of a PodGroup: True while its minimum has nodes, False once it had."""
 
 
+PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
+"""Words for `status.phase` of a PodGroup."""
+
+
 class GroupCondition(Wire, frozen=True, omit_defaults=True):
     """A condition of a PodGroup."""
 
@@ -88,8 +92,8 @@ class GroupView:
 
     @property
     def phase(self) -> str:
-        """Empty counts as Pending."""
-        return self.status.phase or "Pending"
+        """A word that is none, the empty one too, counts as Pending: it is written anew."""
+        return self.status.phase if self.status.phase in PHASES else PHASES[0]
 
     @property
     def once_whole(self) -> bool:

@@ -204,7 +204,7 @@ def test_taints_selectors_and_readiness_rule_nodes_out_and_the_reason_counts_the
     answer = room.copy().place([(wanted, 1)])
     assert isinstance(answer, Shortage)
     assert answer.sentence == (
-        "room for 0 of 1 pods (cpu 4, memory 1): 4 nodes, 1 not ready or cordoned, "
+        "room for 0 of 1 pods (cpu 4, memory 1): 4 nodes, 1 not ready, "
         "2 ruled out by selector, affinity or taints, 1 with too little cpu (most free: 1)"
     )
     tolerant = dataclasses.replace(wanted, tolerations=(Toleration("dedicated", "Equal", "gpu", "NoSchedule"),))

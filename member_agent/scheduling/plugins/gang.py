@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from member_agent.scheduling.plugins.protocol import Ballot, Order, Plugin, Vote
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
+from member_agent.views.waits import NOT_ENOUGH_OF_TASK, NOT_ENOUGH_TASKS
 
 
 def floors(gang: Waiting) -> dict[str, int]:
@@ -28,26 +29,24 @@ class Gang(Plugin):
         there = dict(gang.tally.placed)
         for pod in gang.pods:
             there[pod.task] = there.get(pod.task, 0) + 1
-        text = _missing(gang, there)
-        return Reason("NotEnoughPods", text) if text else None
+        return _missing(gang, there)
 
     def job_ready(self, gang: Waiting, *, placed: Mapping[str, int]) -> bool:
         return not _missing(gang, placed)
 
     def job_pipelined(self, gang: Waiting, *, placed: Mapping[str, int]) -> Ballot:
-        text = _missing(gang, placed)
-        return Reason("NotEnoughPods", text) if text else Vote.PERMIT
+        return _missing(gang, placed) or Vote.PERMIT
 
     def job_starving(self, gang: Waiting, *, placed: Mapping[str, int]) -> bool:
         return not self.job_ready(gang, placed=placed)
 
 
-def _missing(gang: Waiting, there: Mapping[str, int]) -> str:
-    """What of the minimum is not there, or ""."""
+def _missing(gang: Waiting, there: Mapping[str, int]) -> Reason | None:
+    """What of the minimum is not there."""
     total = sum(there.values())
     if total < gang.group.min_member:
-        return f"{total} of {gang.group.min_member} pods of the gang exist"
+        return Reason(NOT_ENOUGH_TASKS, f"{total} of {gang.group.min_member} pods of the gang exist")
     for task, floor in floors(gang).items():
         if there.get(task, 0) < floor:
-            return f"{there.get(task, 0)} of {floor} pods of task {task} exist"
-    return ""
+            return Reason(NOT_ENOUGH_OF_TASK, f"{there.get(task, 0)} of {floor} pods of task {task} exist")
+    return None

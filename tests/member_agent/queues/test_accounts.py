@@ -43,11 +43,11 @@ def test_groups_are_counted_by_phase_where_they_are() -> None:
     assert accounts.busy("b")
 
 
-def test_a_group_without_a_phase_is_pending_and_a_strange_phase_is_unknown() -> None:
+def test_a_group_without_a_phase_or_with_a_strange_one_is_pending() -> None:
     accounts = Accounts()
     accounts.group_changed(change(None, group("one", phase="")))
     accounts.group_changed(change(None, group("two", phase="Dreaming")))
-    assert accounts.counts("a") == GroupCounts(pending=1, unknown=1)
+    assert accounts.counts("a") == GroupCounts(pending=2)
 
 
 def test_the_same_news_twice_changes_nothing() -> None:

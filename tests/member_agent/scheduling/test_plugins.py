@@ -49,7 +49,7 @@ def test_gang_knows_minima_of_tasks() -> None:
     pods = [dataclasses.replace(pod, task="ps" if index < 1 else "work") for index, pod in enumerate(made.pods)]
     short = Made(dataclasses.replace(made.group, min_task_member=(("ps", 2), ("work", 1))), tuple(pods), 0)
     found = decide(nodes(9), short)
-    assert (code(found, "g"), why(found, "g")) == ("NotEnoughPods", "1 of 2 pods of task ps exist")
+    assert (code(found, "g"), why(found, "g")) == ("NotEnoughPodsOfTask", "1 of 2 pods of task ps exist")
     enough = Made(dataclasses.replace(made.group, min_task_member=(("ps", 1), ("work", 1))), tuple(pods), 0)
     assert started(decide(nodes(9), enough)) == {"g": 4}
 
