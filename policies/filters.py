@@ -12,10 +12,9 @@ from typing import Final
 from apis import kinds
 from apis.capacity import ShapeAnswer
 from apis.vectors import ResourceVector
-from policies import capacities, durations, fit
+from policies import capacities, durations, fit, terms
 from policies.capacities import CapacityView
 from policies.fit import Answer, Packing, Room
-from policies.matching import affinity_refusal
 from policies.members import ClusterView
 from policies.placements import Affinity, PolicyView
 from policies.shapes import Gang, tolerated
@@ -59,8 +58,8 @@ ASKABLE: Final = frozenset({AWAITED, "NoRoom"})
 
 
 def affinity(question: Question) -> Verdict:
-    """The policy's names, exclusions, labels and fields."""
-    text = affinity_refusal(question.affinity, question.cluster) if question.affinity else ""
+    """The policy's names, exclusions, labels and fields; overflow clusters are meant too, if only after the others."""
+    text = terms.refusal(question.affinity, question.cluster)
     return Verdict("ClusterAffinity", text, (Wake.POLICY, Wake.CLUSTER)) if text else PASS
 
 

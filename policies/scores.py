@@ -40,8 +40,10 @@ SCORES: Final[Mapping[str, Score]] = {"balance": balance, "packing": packing, "s
 
 @dataclass(frozen=True, slots=True, order=True)
 class Rank:
-    """Smaller is better: the whole Job fits before only its minimum, a sure fit before an unsure one, then score and name."""
+    """Smaller is better: the policy's own clusters before its overflow, the whole Job fits before only its minimum, a sure fit
+    before an unsure one, then score and name."""
 
+    tier: int
     partial: bool
     unsure: bool
     minus_total: int

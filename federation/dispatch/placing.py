@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from apis.vectors import ResourceVector
 from federation.dispatch.snapshot import Member, Rules
-from policies import scores, verdicts
+from policies import scores, terms, verdicts
 from policies.filters import ASKABLE, AWAITED, Question, judge
 from policies.fit import Room
 from policies.placements import Affinity, PolicyView
@@ -121,7 +121,8 @@ class Chooser:
                 continue
             by_rule, total = scores.weigh(question, weights=self._rules.weights)
             whole = question.packing is not None and question.packing.whole
-            ranked.append(scores.Rank(not whole, not verdict.sure, -total, name))
+            tier = terms.tier(affinity, question.cluster) or 0
+            ranked.append(scores.Rank(tier, not whole, not verdict.sure, -total, name))
             told.append(Considered(cluster=name, text=verdicts.shortened(verdict.text), scores=by_rule, total=total))
         return ranked, told, wakes
 

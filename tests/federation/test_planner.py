@@ -103,6 +103,16 @@ def test_every_rule_that_says_no_is_told_with_what_could_change_it() -> None:
     assert set(decision.wakes) == {"capacity", "cluster", "policy", "job"}
 
 
+def test_overflow_clusters_are_used_once_the_policys_own_are_full() -> None:
+    home = Affinity(name="home", names=("home",), overflow=(Affinity(name="burst", names=("burst",)),))
+    governed = PolicyView(
+        namespace="default", name="p", uid="p", selectors=(Selector("batch.volcano.sh/v1alpha1", "Job"),), affinities=(home,)
+    )
+    members = (member("home", (2, "1")), member("burst", (1, "64")), member("other", (1, "64")))
+    made = plan(snapshot(case("a"), case("b"), members=members, policies=(governed,)), rules=RULES)
+    assert {name: item.clusters for name, item in decisions(made).items()} == {"a": ("home",), "b": ("burst",)}
+
+
 def test_a_queue_at_its_capability_waits_and_others_go_on() -> None:
     cases = (case("a", 3, queue="narrow"), case("b", 3, queue="narrow"), case("c", 3))
     made = plan(snapshot(*cases, members=(member("east", (1, "64")),)), rules=RULES)
