@@ -86,6 +86,17 @@ class Inventory:
             self._room = None
             self.version += 1
             self.layout_version += 1
+        elif old.images != new.images:
+            self._images_changed(new)
+
+    def _images_changed(self, node: NodeView) -> None:
+        """An image was pulled or dropped: scores of this row may be others, room is what it was."""
+        room, row = self._room, self._row_of.get(node.name)
+        if room is None or row is None:
+            return
+        room.layout = room.layout.with_images(row, node.images)
+        if room.kept is not None:
+            room.kept.touch(row)
 
     def pod_changed(self, change: Change[PodView]) -> None:
         """A pod was bound, ended or went."""
@@ -266,6 +277,7 @@ class Inventory:
             classes=tuple(classes),
             class_of=class_of,
             usable=usable,
+            images=tuple(self.nodes[name].images for name in names),
             cordoned=sum(self.nodes[name].cordoned for name in names),
         )
 

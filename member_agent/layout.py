@@ -5,8 +5,9 @@ Amounts are milli units (apis/vectors). Pure.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from member_agent.topology import Topologies, Topology, joint, numbered
 from policies.selectors import NODE_NAME, tolerated
-from policies.shapes import PodShape, Taint
+from policies.shapes import PodShape, Taint, Term
 
 Amounts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -49,6 +50,8 @@ class Layout:
     """Ready and not cordoned."""
     masks: dict[PodShape, Mask] = field(default_factory=dict, compare=False)
     """Answers of `admits`, kept as long as the layout."""
+    images: tuple[tuple[tuple[str, int], ...], ...] = ()
+    """Container images of every row with their sizes in bytes, by name; empty where nobody says."""
     topologies: Topologies = field(default_factory=Topologies, compare=False)
     """Domains by label, and what else was worked out about nodes."""
     cordoned: int = 0
@@ -76,6 +79,11 @@ class Layout:
             known = self.topologies.masks[key] = self.nodes(lambda labels, _: shape.selects(labels), by_name=by_name)
         return known
 
+    def matching(self, term: Term) -> Mask:
+        """Which nodes meet a term of node affinity."""
+        by_name = any(each.key in (HOSTNAME, NODE_NAME) for each in term)
+        return self.nodes(lambda labels, _: all(each.holds(labels) for each in term), by_name=by_name)
+
     def tolerated(self, shape: PodShape) -> Mask:
         """Which nodes have no taint that keeps it away; nodes that take no pods count as tainted."""
         key = ("tolerated", shape.tolerations)
@@ -96,6 +104,26 @@ class Layout:
             for name, host, index in zip(self.names, self.hosts, self.class_of.tolist(), strict=True)
         ]
         return np.array(found, dtype=np.bool_)
+
+    def kept(self, key: object, make: Callable[[], Scores]) -> Scores:
+        """Numbers by row that follow from the nodes alone, made once."""
+        known = self.topologies.scores.get(key)
+        if known is None:
+            known = self.topologies.scores[key] = make()
+        return known
+
+    def has_image(self, name: str) -> Scores:
+        """Bytes of an image on every row, 0 where it is not."""
+        return self.kept(("image", name), lambda: np.array([_size(images, name) for images in self.images], dtype=np.float64))
+
+    def with_images(self, row: int, images: tuple[tuple[str, int], ...]) -> Layout:
+        """The same with other images on one row; everything else that is known stays known."""
+        scores = {
+            key: known for key, known in self.topologies.scores.items() if not (isinstance(key, tuple) and key[0] == "image")
+        }
+        topologies = Topologies(self.topologies.by_label, self.topologies.masks, self.topologies.rows, scores)
+        listed = (*self.images[:row], images, *self.images[row + 1 :])
+        return replace(self, images=listed, topologies=topologies)
 
     def topology(self, label: str) -> Topology:
         """The domains of a label."""
@@ -122,6 +150,11 @@ class Layout:
         if not known:
             known.update({name: row for row, name in enumerate(self.names)})
         return known
+
+
+def _size(images: tuple[tuple[str, int], ...], name: str) -> int:
+    at = bisect_left(images, (name,))
+    return images[at][1] if at < len(images) and images[at][0] == name else 0
 
 
 def _reads(shape: PodShape, label: str) -> bool:

@@ -50,6 +50,8 @@ class Topologies:
     masks: dict[object, Mask] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     """Rows by name of node."""
+    scores: dict[object, npt.NDArray[np.float64]] = field(default_factory=dict)
+    """Numbers by row that follow from nodes alone."""
 
 
 def numbered(values: list[str | None]) -> Topology:

@@ -26,9 +26,11 @@ from member_agent.views import NodeView, QueueView
 from member_agent.views.hints import TASK_AFFINITY, TASK_ORDER, TASK_PRIORITY, Hints
 from member_agent.views.queues import NodeGroups
 from member_agent.views.quotas import QuotaView
-from policies.shapes import PodShape, Taint
-from tests.member_agent.scheduling.around import apart, crew, spread
+from policies.neighbours import Neighbours, Spread
+from policies.shapes import PodShape, Requirement, Taint
+from tests.member_agent.scheduling.around import apart, crew, crowd, prefers, spread
 from tests.member_agent.scheduling.build import Made, configuration, frozen, gang, nodes, queue, vector
+from tests.member_agent.scheduling.off_evictions import EVICTING
 from tests.member_agent.test_room import node, shape
 
 LATER: Final = "2026-01-02T00:00:00Z"
@@ -236,6 +238,15 @@ QUOTA = of(
 )
 
 ONLY_EMPTIER = ("predicates", "{name: nodeorder, arguments: {balancedresource.weight: 0}}")
+SOFT = Neighbours(spreads=(Spread(crowd("g"), "zone", hard=False),))
+WISH = dataclasses.replace(shape(1), prefers=(((Requirement("kubernetes.io/hostname", "In", ("n1",)),), 1),))
+WISHING = of(gang("g", shape=WISH), on=nodes(8, 8))
+IMAGED = dataclasses.replace(node("n1", cpu=8), images=(("app:latest", 1 << 30),))
+PULLED = of(gang("g", shape=dataclasses.replace(shape(1), images=("app",))), on=(node("n0", cpu=8), IMAGED))
+ZONES = tuple(node(f"n{index}", cpu=8, zone="ab"[index]) for index in range(2))
+FOND = of(crew("db", on=["n1"]), crew("g", prefers("db", 5)), on=ZONES)
+SCATTERED = of(crew("old", on=["n0"], of="g"), gang("busy", on=["n1"], cpu=2), crew("g", SOFT), on=ZONES)
+
 NO_OTHER_SCORE = {
     "leastrequested.weight": "balancedresource.weight: 0, tainttoleration.weight: 0",
     "mostrequested.weight": "leastrequested.weight: 0, balancedresource.weight: 0, tainttoleration.weight: 0",
@@ -328,6 +339,10 @@ CASES: Final = [
         off="0",
         rest=NO_OTHER_SCORE["tainttoleration.weight"],
     ),
+    argument("nodeorder", "nodeaffinity.weight", WISHING, on="2", off="0"),
+    argument("nodeorder", "imagelocality.weight", PULLED, on="9", off="0"),
+    argument("nodeorder", "podaffinity.weight", FOND, on="9", off="0"),
+    argument("nodeorder", "podtopologyspread.weight", SCATTERED, on="9", off="0"),
     Off("binpack", "plugin", SPREADING, "arguments: {binpack.weight: 9}", beside=ONLY_EMPTIER),
     Off(
         "binpack",
@@ -425,10 +440,6 @@ def preemptable(session: OpenSession) -> object:
     return [each.pod.uid for each in session.tiers.preemptable(session.waiting[-1], victims=victims(session))]
 
 
-def reclaimable(session: OpenSession) -> object:
-    return [each.pod.uid for each in session.tiers.reclaimable(session.waiting[-1], victims=victims(session))]
-
-
 def starving(session: OpenSession) -> object:
     return session.tiers.job_starving(session.waiting[-1], placed={})
 
@@ -441,7 +452,6 @@ ASKED: Final = [
     Asked("priority", Hook.PREEMPTABLE, preemptable),
     Asked("priority", Hook.JOB_STARVING, starving),
     Asked("conformance", Hook.PREEMPTABLE, preemptable),
-    Asked("conformance", Hook.RECLAIMABLE, reclaimable),
     Asked("gang", Hook.JOB_STARVING, starving),
     Asked("gang", Hook.JOB_PIPELINED, pipelined),
     Asked("sla", Hook.JOB_PIPELINED, pipelined, IMPATIENT),
@@ -473,6 +483,7 @@ def switches(plugin: type[Plugin]) -> set[str]:
 def test_nothing_is_forgotten(plugin: type[Plugin]) -> None:
     shown = {case.switch for case in CASES if case.plugin == plugin.name}
     shown |= {case.hook.value for case in ASKED if case.plugin == plugin.name}
+    shown |= {case.switch for case in EVICTING if case.plugin == plugin.name}
     assert switches(plugin) - shown == set()
     assert shown - switches(plugin) == set()
 
