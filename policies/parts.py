@@ -143,7 +143,7 @@ def _by_task(
             )
         counts[task.name] = {name: each * size for name, each in divided.replicas.items()}
         for site in sites:
-            added = counts[task.name].get(site.name, 0) - (0 if fresh else site.assigned.get(task.name, 0))
+            added = counts[task.name].get(site.name, 0) - site.assigned.get(task.name, 0)  # what runs has its room already
             missing = _lacking(rooms[site.name], task, added)
             if missing:
                 beyond[site.name] = beyond.get(site.name, 0) + missing

@@ -101,6 +101,12 @@ def test_growth_keeps_every_part_and_shrinking_adds_to_none() -> None:
     assert fewer == {"a": 2, "b": 4}
 
 
+def test_pods_that_stay_through_a_rebalance_need_no_new_room() -> None:
+    sites = [site("a", 1, assigned={"work": 5}), site("b", 6)]
+    parts = divide_gang(ELASTIC, sites, strategy=DYNAMIC, minima=ALONE, fresh=True)
+    assert (counts(parts), parts.beyond) == ({"a": 6, "b": 6}, {})
+
+
 def test_partitions_stay_whole() -> None:
     job = gang(("work", 12, shape()), least=4)
     sites = [site("a", 6), site("b", 11)]
