@@ -66,23 +66,23 @@ class Metrics:
         self._latencies: dict[str, Histogram] = {}
         self._gauges: dict[str, Gauge] = {}
 
-    def count(self, name: str, documentation: str, **labels: str) -> None:
-        """One more of something that a role counts, under the name that the field knows it by."""
+    def count(self, name: str, documentation: str, *, by: float = 1.0, **labels: str) -> None:
+        """One more (or `by`) of something that a role counts, under the name that the field knows it by."""
         if name not in self._counters:
             self._counters[name] = Counter(name, documentation, sorted(labels), registry=self.registry)
-        self._counters[name].labels(**labels).inc()
+        (self._counters[name].labels(**labels) if labels else self._counters[name]).inc(by)
 
-    def took(self, name: str, documentation: str, *, value: float, buckets: tuple[float, ...]) -> None:
+    def took(self, name: str, documentation: str, *, value: float, buckets: tuple[float, ...], **labels: str) -> None:
         """One more duration of something that a role measures, in the unit that its name says."""
         if name not in self._latencies:
-            self._latencies[name] = Histogram(name, documentation, registry=self.registry, buckets=buckets)
-        self._latencies[name].observe(value)
+            self._latencies[name] = Histogram(name, documentation, sorted(labels), registry=self.registry, buckets=buckets)
+        (self._latencies[name].labels(**labels) if labels else self._latencies[name]).observe(value)
 
     def gauge(self, name: str, documentation: str, *, value: float, **labels: str) -> None:
         """How much there is now of something that a role keeps count of."""
         if name not in self._gauges:
             self._gauges[name] = Gauge(name, documentation, sorted(labels), registry=self.registry)
-        self._gauges[name].labels(**labels).set(value)
+        (self._gauges[name].labels(**labels) if labels else self._gauges[name]).set(value)
 
     def forget(self, name: str, **labels: str) -> None:
         """What the labels named has gone: its gauge goes too."""

@@ -15,8 +15,9 @@ from apis.vectors import EMPTY
 from machinery.clock import Clock
 from machinery.events import EventRecorder
 from machinery.informer import Change, Informer, Key
+from machinery.metrics import Metrics
 from machinery.port import Port
-from machinery.runner import WorkMetrics, run_workers
+from machinery.runner import run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import Bound, SchedulingApplier
@@ -26,11 +27,13 @@ from member_agent.scheduling.foresight import Foreseer
 from member_agent.scheduling.holding import Holding
 from member_agent.scheduling.holds import HoldPhase, phase_of
 from member_agent.scheduling.lifecycle import GroupPhase
+from member_agent.scheduling.meters import Meters
 from member_agent.scheduling.patience import Patience
-from member_agent.scheduling.planner import BUILT_IN, default, plan
+from member_agent.scheduling.planner import BUILT_IN, decide, default
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.resourcequota import room_grew
 from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Gangs, Snapshot, gang_key
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
@@ -91,6 +94,7 @@ class SchedulingController:
         self._opening: dict[str, PodView] = {}
         self._bindings: dict[str, Binding] = {}
         self._patience = Patience(settings)
+        self._meters = Meters()
         self._kept: tuple[str, ...] = ()
         """Nodes that wait for a gang since the last round."""
         self._pending: dict[Key, GroupView] = {}
@@ -115,6 +119,7 @@ class SchedulingController:
             settings=settings,
             later=lambda seconds: self._rounds.add_after(ROUND, seconds),
             answer=self._holds.answer,
+            meters=self._meters,
         )
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
@@ -126,8 +131,9 @@ class SchedulingController:
         if stores.quotas is not None:
             stores.quotas.subscribe(self._quota_changed)
 
-    async def run(self, metrics: WorkMetrics | None = None) -> None:
+    async def run(self, metrics: Metrics | None = None) -> None:
         """Until cancelled."""
+        self._meters.metrics = metrics
         for informer in (
             self._stores.nodes,
             self._stores.pods,
@@ -245,8 +251,12 @@ class SchedulingController:
 
     async def _round(self, _: str) -> float | None:
         """Decide and start what was decided; the seconds until time alone can change the answer."""
-        snapshot = self._frozen()
-        decided = plan(snapshot, configuration=self._configuration(), registry=self._registry)
+        begun = self._clock.boot()
+        session = OpenSession(self._frozen(), configuration=self._configuration(), registry=self._registry)
+        opened = self._clock.boot() - begun
+        decided, took = decide(session, registry=self._registry, timer=self._clock.boot)
+        self._meters.round(decided, took=took, opened=opened, total=self._clock.boot() - begun)
+        self._meters.queues(session, now=begun)
         self._kept = decided.reserved
         for binding in decided.bindings:
             self._inventory.assume(binding.pod, node=binding.node)
@@ -327,12 +337,14 @@ class SchedulingController:
             self._refused(binding, message)
         else:
             self._patience.forget_pod(uid)
+            self._meters.bound(binding.pod, now=self._clock.now())
             self._told.look((binding.pod.namespace, binding.pod.group))
         return None
 
     def _refused(self, binding: Binding, message: str) -> None:
         """A fact for the next round: the room is free again, and the pod waits a little longer each time."""
         self._inventory.forget(binding.pod.uid)
+        self._meters.refused()
         key = gang_key(binding.pod)
         self._holds.look(key)
         group = self._stores.groups.get(*key)

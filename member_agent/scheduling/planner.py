@@ -6,6 +6,7 @@ snapshot and configuration give the same plan.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -26,11 +27,20 @@ BUILT_IN: Final = Registry(built_in=PLUGINS, actions=actions.BUILT_IN, own={})
 
 def plan(snapshot: Snapshot, *, configuration: Configuration | None = None, registry: Registry = BUILT_IN) -> Plan:
     """Decide one round; without a configuration by the default one."""
-    session = OpenSession(snapshot, configuration=configuration or default(), registry=registry)
+    return decide(OpenSession(snapshot, configuration=configuration or default(), registry=registry), registry=registry)[0]
+
+
+def decide(
+    session: OpenSession, *, registry: Registry = BUILT_IN, timer: Callable[[], float] = lambda: 0.0
+) -> tuple[Plan, Mapping[str, float]]:
+    """Run the configured actions on a session; the plan, and what each action took by `timer`."""
+    took: dict[str, float] = {}
     for name in session.configuration.actions:
+        begun = timer()
         registry.actions[name](session)
-    prepared = prepare(session, snapshot.preparing)
-    return replace(session.plan(), prepared=prepared)
+        took[name] = timer() - begun
+    prepared = prepare(session, session.preparing)
+    return replace(session.plan(), prepared=prepared), took
 
 
 def installed() -> Registry:

@@ -41,6 +41,7 @@ class OpenSession:
         self.configuration = configuration
         self.room: Room = snapshot.room
         self.now = snapshot.now
+        self.preparing = snapshot.preparing
         self.queues: Mapping[str, QueueView] = snapshot.queues
         self.waiting = snapshot.waiting
         known = {gang.key: gang for gang in snapshot.waiting}

@@ -13,6 +13,7 @@ from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.scheduling.applier import SchedulingApplier
 from member_agent.scheduling.lifecycle import GROUP, GroupEvent, GroupPhase
+from member_agent.scheduling.meters import Meters
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs
@@ -42,6 +43,7 @@ class Teller:
         settings: SchedulingSettings,
         later: Callable[[float], None],
         answer: Callable[[GroupView], HoldRecord | None],
+        meters: Meters,
     ) -> None:
         self._groups = groups
         self._gangs = gangs
@@ -52,6 +54,7 @@ class Teller:
         self._settings = settings
         self._later = later
         self._answer = answer
+        self._meters = meters
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._admitted: set[Key] = set()
         self._reasons: dict[Key, Reason] = {}
@@ -131,6 +134,8 @@ class Teller:
 
     def _tell(self, group: GroupView, status: GroupStatus) -> None:
         """Events for whoever looks there: on the group for every new sentence, on its pods for every new kind of reason."""
+        if status.phase == GroupPhase.RUNNING and not group.once_whole:
+            self._meters.started(group, now=self._clock.now())
         before, now = (_unschedulable(each) for each in (group.status, status))
         if now is None or (before is not None and before.message == now.message):
             return

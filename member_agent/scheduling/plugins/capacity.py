@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from apis import keys
 from apis.vectors import EMPTY, ResourceVector
 from member_agent.scheduling.plugins.hooks import Hook
-from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Order, Plugin, Session, Vote
+from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Figures, Order, Plugin, Session, Vote
 from member_agent.scheduling.plugins.sentences import over_limit
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.snapshot import Waiting
@@ -61,6 +61,10 @@ class Capacity(Plugin):
     def limit(self, queue: str) -> Limit:
         """Nothing for a queue that is not there."""
         return self._limits.get(queue, NO_LIMIT)
+
+    def figures(self, queue: str) -> Figures:
+        limit = self.limit(queue)
+        return Figures(limit.deserved, limit.most, share(self._held(queue), limit.deserved))
 
     def queue_order(self, queue: str) -> Order:
         """By how much of what it deserves each holds, from the top down; who deserves nothing counts as having all of it."""

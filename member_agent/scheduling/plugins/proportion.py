@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from apis.vectors import EMPTY, ResourceVector
 from member_agent.scheduling.plugins.hooks import Hook
-from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Nothing, Order, Plugin, Session, Vote
+from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Figures, Nothing, Order, Plugin, Session, Vote
 from member_agent.scheduling.plugins.sentences import at_limit, over_limit
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
@@ -44,6 +44,10 @@ class Proportion(Plugin):
     def deserved(self, queue: str) -> ResourceVector:
         """What a queue deserves now; nothing for one that is not there."""
         return self._deserved.get(queue, EMPTY)
+
+    def figures(self, queue: str) -> Figures:
+        deserved = self.deserved(queue)
+        return Figures(deserved, self._most.get(queue, EMPTY), share(self.session.held(queue, alone=True), deserved))
 
     def queue_order(self, queue: str) -> Order:
         return share(self.session.held(queue, alone=True), self.deserved(queue))

@@ -63,6 +63,15 @@ class Allowance:
     reason: Reason | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a plugin knows of a queue: what it deserves, what it may have at most, and how much of the first it has."""
+
+    deserved: Mapping[str, int]
+    most: Mapping[str, int]
+    share: float
+
+
 class Session(Protocol):
     """What a plugin may look at. Amounts are milli units by resource; nothing here may be changed by a plugin."""
 
@@ -167,6 +176,10 @@ class Plugin:
         """`hooks` are those that the configuration leaves on."""
         self.session = session
         self.hooks = hooks
+
+    def figures(self, queue: str) -> Figures | None:
+        """What it would tell of a queue, for metrics; not a question that actions ask."""
+        return None
 
     # --- order -------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from apis.vectors import ResourceVector
 from member_agent.aspects import Aspects
 from member_agent.grouping import Company, Pull
 from member_agent.room import UNBOUNDED, Amounts, Columns, Layout, Mask, Scores, Spot
-from member_agent.scheduling.plugins.protocol import GATES, Allowance, Ballot, Plugin, Victim, Vote, answers
+from member_agent.scheduling.plugins.protocol import GATES, Allowance, Ballot, Figures, Plugin, Victim, Vote, answers
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
 from member_agent.views import PodView
@@ -34,6 +34,7 @@ class Tiers:
     """The plugins of one session, asked together."""
 
     def __init__(self, plugins: Sequence[Sequence[Plugin]]) -> None:
+        self._plugins = [plugin for tier in plugins for plugin in tier]
         listed = [plugin for tier in plugins for plugin in tier]
         self._seers = [(plugin.name, ask) for plugin in listed if (ask := answers(plugin, "aspect"))]
         self._by_tier: dict[str, list[list[Answer]]] = {}
@@ -44,6 +45,11 @@ class Tiers:
             plugin for tier in plugins for plugin in tier if any(answers(plugin, each) for each in ABOUT_NODES)
         ]
         self._all = {question: [each for tier in tiers for each in tier] for question, tiers in self._by_tier.items()}
+
+    def figures(self, queue: str) -> Figures | None:
+        """What the first plugin that shares among queues knows of one."""
+        found = (plugin.figures(queue) for plugin in self._plugins)
+        return next((each for each in found if each is not None), None)
 
     # --- order -------------------------------------------------------------------------------------------------------
 

@@ -137,7 +137,7 @@ def test_a_group_waits_for_its_namespaces_quota_and_goes_on_when_that_grows() ->
         await client.create(kinds.RESOURCE_QUOTA, quota, namespace="default")
         await create(stage, pod("two", cpu="2"))
         await stage.until(lambda: bool(told(stage, "Unschedulable")), timeout=60)
-        assert told(stage, "Unschedulable")[0][1] == "quota compute of namespace default is at cpu 0 of 1: 2 asked for"
+        assert told(stage, "Unschedulable")[0][1] == "QuotaExceeded: quota compute of namespace default is at cpu 0 of 1: 2 asked for"
         more = {"spec": {"hard": {"cpu": "2"}}}
         await client.patch(kinds.RESOURCE_QUOTA, "compute", more, type=PatchType.MERGE, namespace="default")
         await stage.until(lambda: phase_of_group(stage) == "Running", timeout=30)
