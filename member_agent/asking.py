@@ -5,12 +5,12 @@ Reporting and scheduling do not know each other: they meet in these values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from apis.capacity import ShapeAnswer
-from member_agent.room import Spot
+from member_agent.room import Amounts, Spot
 from policies.asked import Asked
 
 
@@ -20,6 +20,27 @@ class End:
 
     seconds: float
     owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """Room that was promised to pods of a Job that are not there yet; `job` is its UID, "" until it is seen."""
+
+    job: str
+    spot: Spot
+
+
+class Stand(Protocol):
+    """How things stand at one instant."""
+
+    @property
+    def left(self) -> Amounts:
+        """What is free by row of the inventory's room, less all that is spoken for."""
+        ...
+
+    def ask(self, asked: Asked) -> ShapeAnswer:
+        """About one shape, as if none were asked about beside it."""
+        ...
 
 
 class Foresight(Protocol):
@@ -33,7 +54,6 @@ class Foresight(Protocol):
         """Names of nodes on which whatever is or gets free waits for a gang that is here already."""
         ...
 
-    def stand(self, *, promised: Sequence[Spot], ends: Sequence[End]) -> Callable[[Asked], ShapeAnswer]:
-        """Answers about shapes, all on the state of now and each as if none were asked about beside it. `promised` is room
-        that was promised to gangs whose pods are not there yet."""
+    def stand(self, asked: Sequence[Asked], *, promised: Sequence[Promised], ends: Sequence[End]) -> Stand:
+        """How things stand now, to be asked about these shapes."""
         ...

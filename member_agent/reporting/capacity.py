@@ -52,6 +52,8 @@ class Look:
     """Everything a capacity status is made from, as of one instant."""
 
     room: Room
+    left: Amounts
+    """By row of the room, what is free and spoken for by nobody."""
     sorts: Sorts
     queues: tuple[QueueView, ...]
     admitted: Mapping[str, ResourceVector]
@@ -100,8 +102,8 @@ def available(room: Room) -> ResourceVector:
 
 def _free(look: Look) -> Amounts:
     if not look.kept:
-        return look.room.free
-    free = look.room.free.copy()
+        return look.left
+    free = look.left.copy()
     free[np.isin(np.array(look.room.layout.names), list(look.kept))] = 0
     return free
 

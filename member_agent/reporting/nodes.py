@@ -17,7 +17,7 @@ from member_agent.room import HOSTNAME, Amounts, Layout, Mask, Room
 
 MAX_ROWS: Final = 2500
 MAX_BYTES: Final = 64 << 10
-"""What the table may take before it is made coarser (protocol.md 4)."""
+"""What the rows may take before they are made coarser (protocol.md 4)."""
 STEPS: Final = 64
 """Free amounts are rounded down to this share of what the node can allocate; coarser until the table is small enough."""
 DIVISIBLE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -135,10 +135,12 @@ def publish(sorts: Sorts, free: Amounts, *, limit: int) -> Table:
     """The table of nodes with this much free (rows as in the room the nodes were sorted from), within `limit` bytes."""
     left = np.maximum(free[sorts.rows][:, list(sorts.columns)], 0)
     left = np.minimum(left, sorts.size)  # more than all of it is nobody's room
+    sorts_of_nodes = len(set(zip(sorts.class_of.tolist(), sorts.domain_of.tolist(), strict=True)))
     steps = STEPS
     while True:
         listed = _group(sorts, _rounded(sorts, left, steps=steps))
-        if steps == 1 or (len(listed) <= MAX_ROWS and _bytes(sorts, listed) <= MAX_BYTES):
+        small = len(listed) <= MAX_ROWS and len(msgspec.json.encode(listed)) <= MAX_BYTES
+        if small or steps == 1 or sorts_of_nodes > MAX_ROWS:  # there is a row for each sort of nodes, however coarse
             break
         steps //= 2
     kept = _within(sorts, listed, limit=limit)

@@ -19,7 +19,7 @@ from apis.capacity import CapacityStatus, Orphan, ShapeAnswer
 from apis.vectors import EMPTY, ResourceVector, total
 from machinery.clock import Clock, stamp
 from machinery.port import PatchType, Port
-from member_agent.asking import End, Foresight
+from member_agent.asking import End, Foresight, Stand
 from member_agent.inventory import Inventory
 from member_agent.ledger import Ledger
 from member_agent.reporting import capacity, growth
@@ -127,19 +127,25 @@ class Publisher:
     async def _status(self, view: CapacityView, old: CapacityStatus | None) -> CapacityStatus:
         """What is so at this instant. Answers come after it, one at a time so that others run meanwhile: later than
         `worksThrough` says they can only be more careful."""
-        look = self._look(view, old)
-        answers = None if self._foresight is None else await self._answer(self._foresight, view.asked)
+        stand = self._stand(view)
+        look = self._look(view, old, stand)
+        answers = None if stand is None else await self._ask(stand, view.asked)
         now, generation = stamp(self._clock.now()), (old.generation if old else 0) + 1
         found = capacity.status(look, answers=answers, generation=generation, now=now)
         return self._hopeful(found, view.asked) if found.growable and found.shapes else found
 
-    def _look(self, view: CapacityView, old: CapacityStatus | None) -> capacity.Look:
+    def _stand(self, view: CapacityView) -> Stand | None:
+        if self._foresight is None:
+            return None
+        return self._foresight.stand(view.asked, promised=self._ledger.spots(), ends=self._ends() if view.asked else ())
+
+    def _look(self, view: CapacityView, old: CapacityStatus | None, stand: Stand | None) -> capacity.Look:
         through = self._ledger.through(self._stores.works.reached)
         self._sorter.label_keys = view.label_keys or LABELS
-        shadow = self._ledger.shadow()
-        room = shadow.copy()
+        room = self._inventory.room
         return capacity.Look(
             room=room,
+            left=stand.left if stand is not None else self._ledger.shadow().free,
             sorts=self._sorter(room),
             queues=tuple(self._stores.queues.values()),
             admitted=self._admitted(),
@@ -153,13 +159,11 @@ class Publisher:
             conditions=old.conditions if old is not None else (),
         )
 
-    async def _answer(self, foresight: Foresight, shapes: Sequence[Asked]) -> list[ShapeAnswer]:
-        if not shapes:
-            return []
-        ask = foresight.stand(promised=self._ledger.spots(), ends=self._ends())
+    @staticmethod
+    async def _ask(stand: Stand, shapes: Sequence[Asked]) -> list[ShapeAnswer]:
         found = []
         for each in shapes:
-            found.append(ask(each))
+            found.append(stand.ask(each))
             await asyncio.sleep(0)
         return found
 

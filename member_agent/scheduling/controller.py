@@ -165,12 +165,14 @@ class SchedulingController:
         """What this scheduler would do with gangs that are not here yet."""
         return Foreseer(
             inventory=self._inventory,
+            neighbourhood=self._gangs.neighbourhood,
             scheduler=self._settings.scheduler_name,
             freeze=self._frozen,
             held=self._gangs.held_by_queue,
             kept=lambda: self._kept,
             configuration=self._configuration,
             registry=self._registry,
+            owner=lambda key: group.owner if (group := self._stores.groups.get(*key)) is not None else "",
         )
 
     # --- waking ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +19,11 @@ from apis import keys
 from apis.capacity import MOST_FITS, ShapeAnswer
 from apis.quantities import InvalidQuantity
 from apis.vectors import total
-from member_agent.asking import End
+from machinery.informer import Key
+from member_agent.asking import End, Promised
 from member_agent.inventory import Inventory
-from member_agent.room import Mask, Spot
+from member_agent.neighbours import Neighbourhood
+from member_agent.room import Amounts, Mask, Spot
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.plugins.registry import Registry
@@ -45,6 +47,10 @@ class Shape:
 
     asked: Asked
     pods: tuple[tuple[PodView, int], ...]
+
+    def marked(self, neighbourhood: Neighbourhood) -> Shape:
+        """With pods that say in which crowds they count."""
+        return Shape(self.asked, tuple((neighbourhood.marked((pod,))[0], count) for pod, count in self.pods))
 
     def gang(self, number: int) -> Waiting:
         """The gang as if it had come and the hub had let it in."""
@@ -87,14 +93,18 @@ class Foreseer:
         self,
         *,
         inventory: Inventory,
+        neighbourhood: Neighbourhood,
         scheduler: str,
         freeze: Callable[[], Snapshot],
         held: Callable[[], Mapping[str, Mapping[str, int]]],
         kept: Callable[[], Collection[str]],
         configuration: Callable[[], Configuration],
         registry: Registry,
+        owner: Callable[[Key], str] = lambda _: "",
     ) -> None:
         self._inventory = inventory
+        self._neighbourhood = neighbourhood
+        self._owner = owner
         self._scheduler = scheduler
         self._freeze = freeze
         self.held = held
@@ -103,25 +113,37 @@ class Foreseer:
         self._registry = registry
         self._projector = Projector()
         self._shapes: dict[str, tuple[Asked, Shape | None]] = {}
+        self._spoken: dict[str, Shape] = {}
+        """Shapes of whose neighbours the books are kept while they are asked about."""
 
-    def stand(self, *, promised: Sequence[Spot], ends: Sequence[End]) -> Callable[[Asked], ShapeAnswer]:
-        """Answers on the state of now."""
+    def stand(self, asked: Sequence[Asked], *, promised: Sequence[Promised], ends: Sequence[End]) -> Ground:
+        """How things stand now. What was reserved for a gang over clusters is not counted beside what it was promised."""
+        self._speak({each.hash: shape for each in asked if (shape := self._shape(each)) is not None})
         snapshot, kept = self._freeze(), self.kept()
+        reserved = {self._owner(key) for key in snapshot.berths}
         names = snapshot.room.layout.names
-        ground = Ground(
+        return Ground(
             snapshot=snapshot,
             configuration=self._configuration(),
             registry=self._registry,
-            promised=tuple(promised),
+            shapes={name: shape.marked(self._neighbourhood) for name, shape in self._spoken.items()},
+            promised=tuple(each.spot for each in promised if not each.job or each.job not in reserved),
             kept=np.isin(np.array(names), list(kept)) if kept and names else None,
             ends=self._leaving(ends),
         )
 
-        def ask(asked: Asked) -> ShapeAnswer:
-            shape = self._shape(asked)
-            return answer(shape, ground) if shape is not None else ShapeAnswer(asked.hash, reason=UNREADABLE)
-
-        return ask
+    def _speak(self, shapes: Mapping[str, Shape]) -> None:
+        """Have everybody counted of whom these shapes speak, and nobody else on their account."""
+        for name, shape in list(self._spoken.items()):
+            if shapes.get(name) is not shape:
+                del self._spoken[name]
+                for pod, _ in shape.pods:
+                    self._neighbourhood.waits_no_more(pod)
+        for name, shape in shapes.items():
+            if name not in self._spoken:
+                self._spoken[name] = shape
+                for pod, _ in shape.pods:
+                    self._neighbourhood.waits(pod)
 
     def _shape(self, asked: Asked) -> Shape | None:
         known = self._shapes.get(asked.hash)
@@ -171,30 +193,54 @@ class Foreseer:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The state that a dry run starts from, and never changes. `kept`: nodes that wait for a gang that is here; `ends`: what is
-    given back and in how many seconds, the first first."""
+    """The state that a dry run starts from, and never changes. `shapes`: by hash, those that can be read; `kept`: nodes that
+    wait for a gang that is here; `ends`: what is given back and in how many seconds, the first first."""
 
     snapshot: Snapshot
     configuration: Configuration
     registry: Registry
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
     promised: tuple[Spot, ...] = ()
     kept: Mask | None = None
     ends: tuple[tuple[float, Spot], ...] = ()
 
     def plan(self, gangs: Sequence[Waiting], *, actions: Collection[str], without: Sequence[Spot] = ()) -> Plan:
         """What a round would decide that has these gangs and no others before it. `without`: what has ended by then."""
-        room = self.snapshot.room.copy()
-        frozen = dataclasses.replace(self.snapshot, room=room, waiting=tuple(gangs), candidates=(), expected=())
-        session = OpenSession(frozen, configuration=self.configuration, registry=self.registry)
-        for spot in self.promised:
-            room.take(spot)
-        room.give_back(without)
+        session = self._session(gangs)
+        session.room.give_back(without)
         if self.kept is not None:
             session.reserved, session.reserved_for = self.kept, "a gang that waits here"
         for name in self.configuration.actions:
             if name in actions:
                 self.registry.actions[name](session)
         return session.plan()
+
+    def _session(self, gangs: Sequence[Waiting]) -> OpenSession:
+        """A session with these gangs, on what is spoken for by nobody."""
+        frozen = dataclasses.replace(
+            self.snapshot,
+            room=self.snapshot.room.copy(),
+            waiting=tuple(gangs),
+            candidates=(),
+            expected=(),
+            preparing=(),
+            shut=(),
+            passed=(),
+        )
+        session = OpenSession(frozen, configuration=self.configuration, registry=self.registry)
+        for spot in self.promised:
+            session.room.take(spot)
+        return session
+
+    @property
+    def left(self) -> Amounts:
+        """What is free by row, less all that is spoken for."""
+        return self._session(()).room.free
+
+    def ask(self, asked: Asked) -> ShapeAnswer:
+        """About one shape, as if none were asked about beside it."""
+        shape = self.shapes.get(asked.hash)
+        return answer(shape, self) if shape is not None else ShapeAnswer(asked.hash, reason=UNREADABLE)
 
 
 def answer(shape: Shape, ground: Ground) -> ShapeAnswer:

@@ -24,6 +24,7 @@ def look(inventory: Inventory, *, label_keys: tuple[str, ...] = ("kind",), kept:
     room = inventory.room
     return capacity.Look(
         room=room,
+        left=room.free,
         sorts=nodes.sort(room, label_keys=label_keys, domains=(ZONE,)),
         queues=(),
         admitted={},

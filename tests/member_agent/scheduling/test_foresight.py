@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from apis.capacity import MOST_FITS, ShapeAnswer
 from machinery.informer import Change
-from member_agent.asking import End
+from member_agent.asking import End, Promised
 from member_agent.inventory import Inventory
 from member_agent.room import Spot
 from member_agent.scheduling.foresight import Foreseer
@@ -38,12 +39,15 @@ class Place:
     """Some nodes, pods on them, and the scheduler's foresight."""
 
     def __init__(self, machines: Sequence[NodeView], pods: Sequence[PodView] = (), *, kept: tuple[str, ...] = ()) -> None:
-        self.inventory: Inventory = test_room.inventory(list(machines), list(pods))
+        self.inventory: Inventory = test_room.inventory(list(machines))
         self.gangs = Gangs(self.inventory, scheduler="volcano")
         for pod in pods:
-            self.gangs.pod_changed(Change((pod.namespace, pod.name), None, pod))
+            change = Change((pod.namespace, pod.name), None, pod)
+            self.inventory.pod_changed(change)
+            self.gangs.pod_changed(change)
         self.foreseer = Foreseer(
             inventory=self.inventory,
+            neighbourhood=self.gangs.neighbourhood,
             scheduler="volcano",
             freeze=self.freeze,
             held=self.gangs.held_by_queue,
@@ -62,7 +66,8 @@ class Place:
         )
 
     def answer(self, shape: Asked, *, promised: Sequence[Spot] = (), ends: Sequence[End] = ()) -> ShapeAnswer:
-        return self.foreseer.stand(promised=promised, ends=ends)(shape)
+        there = [Promised("", spot) for spot in promised]
+        return self.foreseer.stand([shape], promised=there, ends=ends).ask(shape)
 
 
 def busy(name: str, *, cpu: int, on: str, owner: str = "") -> PodView:
@@ -121,6 +126,40 @@ def test_one_pod_per_host_port_and_node(pods: int, fits: int) -> None:
     }
     found = Place(nodes(64, 64)).answer(question(pods=pods, containers=[container]))
     assert found.fits == fits
+
+
+def beside(app: str, kind: str = "podAffinity") -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def labelled(name: str, *, on: str, app: str) -> PodView:
+    return dataclasses.replace(busy(name, cpu=1, on=on), namespace="team", labels=(("app", app),))
+
+
+def test_pods_that_must_be_apart_are_counted_on_nodes_of_their_own() -> None:
+    apart = beside("train", "podAntiAffinity")
+    assert Place(nodes(16, 16)).answer(question(pods=2, cpu=1, affinity=apart)).fits == 1
+    found = Place(nodes(16, 16)).answer(question(pods=3, cpu=1, affinity=apart))
+    assert found.fits == 0
+    assert "one per kubernetes.io/hostname" in found.reason
+
+
+def test_pods_that_run_already_count_for_whom_is_asked_about_and_no_longer_than_that() -> None:
+    place = Place(nodes(16, 4), [labelled("db", on="n1", app="db")])
+    assert place.answer(question(pods=3, cpu=1, affinity=beside("db"))).fits == 1
+    assert place.answer(question(pods=4, cpu=1, affinity=beside("db"))).fits == 0
+    assert place.answer(question(pods=1, cpu=1, affinity=beside("nobody"))).fits == 0
+    assert place.gangs.neighbourhood.freeze().members
+    place.foreseer.stand([], promised=(), ends=())
+    assert not place.gangs.neighbourhood.freeze().members
+
+
+def test_what_is_left_is_what_nobody_has_a_word_on() -> None:
+    place = Place(nodes(4, 4), [busy("a", cpu=1, on="n0")])
+    spot = Spot(1, test_room.shape(2), 1)
+    left = place.foreseer.stand([], promised=[Promised("job", spot)], ends=()).left
+    assert left[:, place.inventory.room.layout.columns["cpu"]].tolist() == [3000, 2000]
 
 
 def test_pods_that_ask_for_nothing_have_an_answer_too() -> None:

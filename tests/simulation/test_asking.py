@@ -1,0 +1,65 @@
+"""What no published row can tell, the member's own scheduler is asked (protocol.md 4): told on the whole federation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from apis import keys, kinds
+from machinery.clock import Chance, Ids
+from simulator.loop import SimClock, run_virtual
+from simulator.nodes import uniform
+from simulator.world import Member, World
+from tests.support.stories import Doc, clusters, job, phase, starts
+from tests.support.watching import Watch
+
+pytestmark = pytest.mark.story
+
+
+def apart(name: str, *, pods: int, cpu: int = 1, runs_for: float | None = 30) -> Doc:
+    """A gang of which no two pods may share a node."""
+    made = job(name, pods=pods, cpu=cpu, runs_for=runs_for)
+    template = made["spec"]["tasks"][0]["template"]
+    template.setdefault("metadata", {})["labels"] = {"app": name}
+    term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
+    template["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return made
+
+
+def play(story: Callable[[World], Awaitable[None]], **members: Member) -> None:
+    """Tell it on these members."""
+
+    async def main(clock: SimClock, chance: Chance, ids: Ids) -> None:
+        async with World(7, members=members) as world:
+            watch = Watch(world, pods={})
+            await world.advance(10)
+            await story(world)
+            watch.check()
+            assert world.crashes == [], world.story()
+
+    run_virtual(main, seed=7)
+
+
+def of(name: str, nodes: int, *, cpu: int, **settings: Any) -> Member:
+    return Member(nodes=uniform(name, nodes, cpu=cpu), settings=settings)
+
+
+def capacity(world: World, member: str) -> Doc:
+    return world.get(kinds.CLUSTER_CAPACITY, keys.MEMBER_LEASE, namespace=keys.execution_namespace(member)) or {}
+
+
+def asked(world: World, member: str) -> list[dict[str, Any]]:
+    return list((capacity(world, member).get("spec") or {}).get("shapes") or [])
+
+
+def test_a_gang_whose_pods_must_be_apart_goes_where_the_scheduler_says_that_it_fits() -> None:
+    async def story(world: World) -> None:
+        await world.apply(apart("train", pods=3))
+        await world.until(lambda: phase(world, "train") == "Running", timeout=30)
+        assert clusters(world, "train") == ["west"]  # east has more room, on two nodes
+        assert starts(world, "train") == 3
+        assert [each["queue"] for each in asked(world, "west")] == ["default"]
+
+    play(story, east=of("east", 2, cpu=16), west=of("west", 3, cpu=4))
