@@ -318,8 +318,9 @@ _values: Final = operator.attrgetter(*_FIELDS)
 
 def with_shape(pod: PodView, shape: PodShape) -> PodView:
     """The pod with another shape, a third of the price of `dataclasses.replace`."""
-    values: tuple[Any, ...] = _values(pod)
-    return PodView(*values[:_SHAPE], shape, *values[_SHAPE + 1 :])
+    values: list[Any] = list(_values(pod))
+    values[_SHAPE] = shape
+    return PodView(*values)
 
 
 def _look(books: Mapping[Crowd, Mapping[str, _Leaf]]) -> Mapping[Crowd, Mapping[str, Place]]:

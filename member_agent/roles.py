@@ -41,6 +41,7 @@ from member_agent.scheduling.profile import ProfileKeeper
 from member_agent.settings import AgentSettings
 from member_agent.upstream.controller import Stores as UpstreamStores
 from member_agent.upstream.controller import UpstreamController
+from member_agent.views.namespaces import project_namespace
 from member_agent.views.quotas import project_quota
 from member_agent.works.controller import Stores as WorkStores
 from member_agent.works.controller import WorkController
@@ -165,6 +166,7 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
             priorities=stores.priorities,
             jobs=stores.jobs,
             quotas=ground.here.add(kinds.RESOURCE_QUOTA, project_quota),
+            namespaces=ground.here.add(kinds.NAMESPACE, project_namespace),
         ),
         inventory=ground.inventory,
         clock=ground.clock,

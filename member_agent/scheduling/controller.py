@@ -38,6 +38,7 @@ from member_agent.scheduling.snapshot import Gangs, Snapshot, gang_key
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCounts, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
+from member_agent.views.namespaces import NamespaceView
 from member_agent.views.quotas import QuotaView
 from member_agent.views.waits import NOT_ENOUGH_TASKS
 
@@ -57,6 +58,8 @@ class Stores:
     """None: no gang over clusters prepares here."""
     quotas: Informer[QuotaView] | None = None
     """None: nobody's quota is looked at."""
+    namespaces: Informer[NamespaceView] | None = None
+    """None: terms that select namespaces by their labels select those without any."""
 
 
 class SchedulingController:
@@ -130,6 +133,8 @@ class SchedulingController:
         stores.priorities.subscribe(lambda _: self._wake())
         if stores.quotas is not None:
             stores.quotas.subscribe(self._quota_changed)
+        if stores.namespaces is not None:
+            stores.namespaces.subscribe(self._namespace_changed)
 
     async def run(self, metrics: Metrics | None = None) -> None:
         """Until cancelled."""
@@ -142,7 +147,7 @@ class SchedulingController:
             self._stores.priorities,
         ):
             await informer.wait_synced()
-        for optional in (self._stores.quotas, self._stores.jobs):
+        for optional in (self._stores.quotas, self._stores.jobs, self._stores.namespaces):
             if optional is not None:
                 await optional.wait_synced()
         async with asyncio.TaskGroup() as group:
@@ -190,6 +195,10 @@ class SchedulingController:
             change = Change(change.key, change.old, None)
         self._inventory.node_changed(change)
         if self._inventory.layout_version != before:
+            self._wake()
+
+    def _namespace_changed(self, change: Change[NamespaceView]) -> None:
+        if self._gangs.neighbourhood.namespace_changed(change):
             self._wake()
 
     def _pod_changed(self, change: Change[PodView]) -> None:
