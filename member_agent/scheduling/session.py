@@ -6,7 +6,6 @@ rolled back, and then nothing is left of it, neither in the room nor in the book
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import compress, islice
@@ -28,7 +27,7 @@ from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.seeing import Sight
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.scheduling.surroundings import Surroundings
-from member_agent.scheduling.usage import NOTHING, Amounts, add
+from member_agent.scheduling.usage import NOTHING, Amounts, add, add_to_all
 from member_agent.views import PodView, QueueView
 from policies.shapes import PodShape
 from policies.shares import QueueShare, lineage
@@ -120,6 +119,7 @@ class OpenSession:
         ]
         self.let_in_now: list[Waiting] = []
         self._given: dict[Key, Amounts] = {}
+        self._entered_in: dict[str, tuple[Amounts, ...]] = {}
 
     def _raised(self, alone: Mapping[str, Amounts]) -> dict[str, Amounts]:
         """With what queues under each hold."""
@@ -213,13 +213,17 @@ class OpenSession:
         if given is None:
             given = self._given[gang.key] = dict(self._holds(gang.key))
         queue = gang.group.queue
-        books = [given, self._used, self._held_alone.setdefault(queue, {})]
-        books += [self._held.setdefault(name, {}) for name in self.lineage(queue)]
-        books.append(self.namespaces.book(queue, gang.key[0]))
+        books = (given, *self._books_of(queue), self.namespaces.book(queue, gang.key[0]))
         for shape, listed in runs(spots):
-            count = times * sum(spot.count for spot in listed)
-            for book in books:
-                add(book, shape.requests, times=count)
+            add_to_all(books, shape.requests, times=times * sum(spot.count for spot in listed))
+
+    def _books_of(self, queue: str) -> tuple[Amounts, ...]:
+        """Where what a queue holds is entered."""
+        known = self._entered_in.get(queue)
+        if known is None:
+            above = [self._held.setdefault(name, {}) for name in self.lineage(queue)]
+            known = self._entered_in[queue] = (self._used, self._held_alone.setdefault(queue, {}), *above)
+        return known
 
     @contextmanager
     def entered(self, gang: Waiting, spots: Sequence[Spot]) -> Iterator[None]:
@@ -249,10 +253,8 @@ class OpenSession:
         names = self.room.layout.names
         ahead = {shape: iter(listed) for shape, listed in by_shape(pods)}
         for shape, listed in runs(spots):
-            given = ahead[shape]
-            for spot in listed:
-                node = names[spot.row]
-                self._bindings += [Binding(pod, node) for pod in islice(given, spot.count)]
+            nodes = [names[spot.row] for spot in listed for _ in range(spot.count)]
+            self._bindings += map(Binding, islice(ahead[shape], len(nodes)), nodes)
 
     def _kept_nodes(self) -> tuple[str, ...]:
         """Names of the nodes whose room waits for one gang."""
@@ -294,8 +296,8 @@ class Statement:
         for shape, listed in by_shape(pods):
             chosen = listed[: got.get(shape, 0)]
             self._pods += chosen
-            for task, count in Counter(pod.task for pod in chosen).items():
-                self.placed[task] = self.placed.get(task, 0) + count
+            for pod in chosen:
+                self.placed[pod.task] = self.placed.get(pod.task, 0) + 1
         self.spots += spots
         self._session.charge(self._gang, spots, times=1)
 
@@ -313,11 +315,13 @@ class Statement:
 
 def by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
     """Equal pods together, in the order of their first pod."""
-    if pods and all(pod.shape is pods[0].shape for pod in pods):
-        return [(pods[0].shape, list(pods))]
     grouped: dict[PodShape, list[PodView]] = {}
+    last: PodShape | None = None
     for pod in pods:
-        grouped.setdefault(pod.shape, []).append(pod)
+        if pod.shape is not last:  # equal shapes mostly are one object
+            last = pod.shape
+            listed = grouped.setdefault(last, [])
+        listed.append(pod)
     return list(grouped.items())
 
 

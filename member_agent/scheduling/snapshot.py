@@ -117,6 +117,10 @@ class Gangs:
         self.gated = Gated()
         self.neighbourhood = Neighbourhood(lambda: inventory.held().values())
         inventory.listen(self.neighbourhood)
+        self._tallies: dict[Key, Tally] = {}
+        self._unbound: dict[Key, tuple[PodView, ...]] = {}
+        """What was worked out of gangs of which no pod has changed since."""
+        inventory.listen(self)
         self._nominated: dict[str, PodView] = {}
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
@@ -130,6 +134,7 @@ class Gangs:
         if not pod.group:
             return None
         key = gang_key(pod)
+        self._changed(key)
         if change.new is not None:
             self._pods.setdefault(key, {})[pod.uid] = pod
             self.gated.put(key, pod)
@@ -137,6 +142,18 @@ class Gangs:
                 self._waiting.setdefault(key, {})[pod.uid] = pod
                 self.neighbourhood.waits(pod)
         return key
+
+    def took(self, uid: str, held: Held) -> None:
+        """A pod took its room: its own event, or a binding on its way."""
+        self._changed(held.gang)
+
+    def gave_back(self, uid: str, held: Held) -> None:
+        """A pod gave its room back."""
+        self._changed(held.gang)
+
+    def _changed(self, key: Key) -> None:
+        self._tallies.pop(key, None)
+        self._unbound.pop(key, None)
 
     def _foreign_changed(self, change: Change[PodView]) -> None:
         """Pods of other schedulers count where they are; of those that wait only a nominated node matters."""
@@ -156,6 +173,7 @@ class Gangs:
 
     def _drop(self, pod: PodView) -> None:
         key = gang_key(pod)
+        self._changed(key)
         self.gated.drop(key, pod.uid)
         for store in (self._pods, self._waiting):
             pods = store.get(key)
@@ -180,6 +198,14 @@ class Gangs:
 
     def tally(self, key: Key) -> Tally:
         """Count a gang; a binding on its way counts as placed."""
+        known = self._tallies.get(key)
+        if known is None:
+            known = self._count(key)
+            if known.pods:
+                self._tallies[key] = known
+        return known
+
+    def _count(self, key: Key) -> Tally:
         placed: Counter[str] = Counter()
         bound = 0
         phases: Counter[str] = Counter()
@@ -197,6 +223,14 @@ class Gangs:
             succeeded=phases["Succeeded"],
             failed=phases["Failed"],
         )
+
+    def _wanting(self, key: Key) -> tuple[PodView, ...]:
+        """Pods of a gang that want a node and have no binding on its way, in order."""
+        known = self._unbound.get(key)
+        if known is None:
+            pods = sorted(self._waiting[key].values(), key=lambda pod: (pod.task, len(pod.name), pod.name))
+            known = self._unbound[key] = tuple(pod for pod in pods if not self._inventory.assumed(pod.uid))
+        return known
 
     def freeze(
         self,
@@ -224,17 +258,16 @@ class Gangs:
             return Waiting(key=key, group=group, pods=pods, tally=self.tally(key), priority=rank)
 
         waiting = []
-        for key in sorted(self._waiting):
-            pods = sorted(self._waiting[key].values(), key=lambda pod: (pod.task, len(pod.name), pod.name))
-            free = tuple(pod for pod in pods if not self._inventory.assumed(pod.uid) and not held_back(pod))
-            gang = gang_of(key, free)
+        for key in sorted(key for key in self._waiting if self._wanting(key)):
+            gang = gang_of(key, tuple(pod for pod in self._wanting(key) if not held_back(pod)))
             if gang is not None:
                 waiting.append(gang)
         candidates = [self.gated.asking(group) for group in pending.values() if group.phase == "Pending" and not group.admitted]
         expected = [
             self.gated.asking(group, passed=True)
             for key, group in pending.items()
-            if (group.phase != "Pending" or group.admitted) and not self.tally(key).total_placed
+            if (group.phase != "Pending" or group.admitted)
+            and not self.tally(key).total_placed
             and not resting(key)
             and key not in berths
             and phase_of(group) is not HoldPhase.DROPPED

@@ -6,7 +6,7 @@ else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +26,18 @@ def add(to: Amounts, amounts: Mapping[str, int], *, times: int) -> None:
             to[name] = after
         else:
             to.pop(name, None)
+
+
+def add_to_all(books: Iterable[Amounts], amounts: Mapping[str, int], *, times: int) -> None:
+    """The same in several books."""
+    changes = [(name, amount * times) for name, amount in amounts.items()]
+    for book in books:
+        for name, change in changes:
+            after = book.get(name, 0) + change
+            if after:
+                book[name] = after
+            else:
+                book.pop(name, None)
 
 
 class Usage:

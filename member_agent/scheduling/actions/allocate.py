@@ -58,7 +58,7 @@ def willing(session: OpenSession, gang: Waiting) -> bool:
 
 def best_effort(gang: Waiting) -> bool:
     """No pod of it asks for anything but its own place."""
-    return all(shape.requests.keys() <= {"pods"} for shape, _ in by_shape(gang.pods))
+    return all(pod.shape.requests.keys() <= {"pods"} for pod in gang.pods)
 
 
 class Allocation:
@@ -213,6 +213,10 @@ class Allocation:
 
     def _over(self, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> Reason | None:
         """The limit that is passed; in the books alone, so that one shape counts beside the other. No row is touched."""
+        if len(needs) == 1:
+            ((shape, count),) = needs
+            found = self._tiers.allocatable(gang.group.queue, request=shape.requests, pods=count)
+            return found.reason if found.pods < count else None
         with ExitStack() as books:
             for index, (shape, count) in enumerate(needs, start=1):
                 found = self._tiers.allocatable(gang.group.queue, request=shape.requests, pods=count)
@@ -264,6 +268,9 @@ class Allocation:
 def split(gang: Waiting, pods: Sequence[PodView]) -> tuple[list[PodView], list[PodView]]:
     """The pods that complete the minimum of each task and of the gang, and the rest; the first of them first."""
     lowest = floors(gang)
+    if not lowest:
+        lacking = max(gang.group.min_member - gang.tally.total_placed, 0)
+        return list(pods[:lacking]), list(pods[lacking:])
     missing = {task: max(floor - gang.tally.placed.get(task, 0), 0) for task, floor in lowest.items()}
     first: list[PodView] = []
     rest: list[PodView] = []

@@ -12,6 +12,8 @@ from member_agent.views.waits import NOT_ENOUGH_OF_TASK, NOT_ENOUGH_TASKS
 
 def floors(gang: Waiting) -> dict[str, int]:
     """Minimum by task; nothing where the tasks' minima add up to more than the gang's: then only the total counts."""
+    if not gang.group.min_task_member:
+        return {}
     found = dict(gang.group.min_task_member)
     return {} if sum(found.values()) > gang.group.min_member else found
 

@@ -22,10 +22,13 @@ def over_limit(
 ) -> Allowance:
     """How many of `pods` equal pods stay within the limit in every resource they ask for, and which limit stops the rest.
     `limit` names all there is: of a resource that it does not name there is nothing."""
-    left = ResourceVector({name: limit.get(name) - held.get(name, 0) for name in request})
-    fit = request.copies_within(left, limit=pods)
+    fit = pods
+    for name, amount in request.items():
+        if amount > 0:
+            fit = min(fit, max(limit.get(name) - held.get(name, 0), 0) // amount)
     if fit >= pods:
         return Allowance(pods)
+    left = ResourceVector({name: limit.get(name) - held.get(name, 0) for name in request})
     short = [name for name, amount in request.items() if amount * (fit + 1) > max(left.get(name), 0)]
     at = at_limit(held, {name: limit.get(name) for name in short})
     asked = ResourceVector({name: request.get(name) for name in short})

@@ -78,11 +78,13 @@ class Tiers:
 
     def tasks_in_order(self, pods: Sequence[PodView]) -> Sequence[PodView]:
         """Pods as plugins order them; where no plugin tells them apart they stay as they are."""
-        asked = self._all["task_order"]
-        keys = [tuple(ask(pod) for ask in asked) for pod in pods] if asked else []
-        if not keys or keys.count(keys[0]) == len(keys):
+        if len(pods) < 2:
             return pods
-        return [pod for _, pod in sorted(zip(keys, pods, strict=True), key=lambda pair: pair[0])]
+        said = [[ask(pod) for pod in pods] for ask in self._all["task_order"]]
+        keys = [each for each in said if each.count(each[0]) < len(each)]
+        if not keys:
+            return pods
+        return [pods[at] for at in sorted(range(len(pods)), key=lambda at: [each[at] for each in keys])]
 
     # --- votes and agreements ----------------------------------------------------------------------------------------
 
