@@ -13,7 +13,11 @@ from apis import keys, kinds
 from controllers.cron.controller import CronController
 from controllers.cron.records import CronRecords
 from controllers.cron.snapshot import project_cron
+from controllers.flows.controller import FlowController
+from controllers.flows.records import Records as FlowRecords
+from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
+from controllers.ttl.keepers import Everyone
 from machinery.clock import Chance, Clock
 from machinery.events import EventRecorder
 from machinery.informer import Change, Informer, Informers
@@ -29,6 +33,7 @@ from member_agent.ledger import Ledger
 from member_agent.modes import Mode, Ruling
 from member_agent.podgroups.controller import PodGroupController
 from member_agent.podgroups.controller import Stores as PodGroupStores
+from member_agent.probes import PodProber
 from member_agent.queues.controller import QueueController
 from member_agent.queues.controller import Stores as QueueStores
 from member_agent.reporting.controller import ReportingController
@@ -153,9 +158,7 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
         changed=lambda: scheduling.wake(),
         file=settings.configuration,
     )
-    contact = HubContact(
-        ground.hub, namespace=_home(ground), clock=ground.clock, wanted=lambda: scheduling.waits_for_the_hub
-    )
+    contact = HubContact(ground.hub, namespace=_home(ground), clock=ground.clock, wanted=lambda: scheduling.waits_for_the_hub)
     scheduling = SchedulingController(
         port=ground.local,
         stores=SchedulingStores(
@@ -226,7 +229,7 @@ def _reporting(
 
 
 def _jobs(ground: Ground, stores: Stores) -> Sequence[Role]:
-    """Jobs, groups of other pods, queues, CronJobs and the time to live, where all that is ours."""
+    """Jobs, groups of other pods, queues, CronJobs, JobFlows and the time to live, where all that is ours."""
     port, events, clock, settings = ground.local, ground.events, ground.clock, ground.settings
     commands = ground.here.add(kinds.COMMAND, project_command)
     jobs = JobController(
@@ -264,9 +267,13 @@ def _jobs(ground: Ground, stores: Stores) -> Sequence[Role]:
     )
     # Hub-run Jobs carry no time to live here: the hub keeps it.
     crons = CronController(port=port, informers=ground.here, jobs=stores.jobs, events=events, clock=clock)
-    keepers = CronRecords(ground.here.add(kinds.CRON_JOB, project_cron))
+    # Flows of this cluster's own people; those of the hub stay at the hub.
+    flows = FlowController(port=port, informers=ground.here, jobs=stores.jobs, clock=clock, prober=PodProber(port))
+    keepers = Everyone[views.JobView](
+        FlowRecords(ground.here.add(kinds.JOB_FLOW, project_flow)), CronRecords(ground.here.add(kinds.CRON_JOB, project_cron))
+    )
     ttl = TtlController(port=port, jobs=stores.jobs, clock=clock, keepers=keepers)
-    return [jobs, groups, queues, crons, ttl]
+    return [jobs, groups, queues, crons, flows, ttl]
 
 
 class Running:

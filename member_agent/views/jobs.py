@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -244,11 +245,38 @@ class JobView:
     """UID of the controlling owner."""
     ordered: str = ""
     """What the agent ordered from a Volcano that runs this Job, as it is written."""
+    created_by_flow: str = ""
+    """`namespace.name` of the JobFlow of this cluster that made it; "" for a hub-run Job, whose flow is the hub's."""
 
     @property
     def phase(self) -> str:
         """`status.state.phase`."""
         return self.status.state.phase
+
+    @property
+    def last_transition(self) -> str:
+        """The same as `transition`, by the name that flows use."""
+        return self.status.state.last_transition_time
+
+    @property
+    def retry_count(self) -> int:
+        """Restarts so far."""
+        return self.status.retry_count
+
+    @property
+    def running_duration(self) -> str:
+        """As it is written, "" before the end."""
+        return self.status.running_duration
+
+    @property
+    def task_status_count(self) -> Mapping[str, Any]:
+        """Pods by task and phase."""
+        return {task: {"phase": count.phase} for task, count in self.status.task_status_count.items()}
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """Values that its pods left, by name."""
+        return self.status.outputs
 
     @property
     def transition(self) -> str:

@@ -73,6 +73,7 @@ class Projector:
                 record = decode_record(meta.annotation(keys.RUN), where=f"Job {meta.namespace}/{meta.name}")
             except UnreadableRun as error:
                 unreadable = unreadable or f"metadata.annotations[{keys.RUN}]: {error}"
+        managed = meta.label(keys.MANAGED_LABEL) == "true" and bool(meta.annotation(keys.WORK_UID))
         return JobView(
             namespace=sys.intern(meta.namespace),
             name=meta.name,
@@ -82,7 +83,7 @@ class Projector:
             created=meta.creation_timestamp,
             deleting=meta.deletion_timestamp is not None,
             finalizers=tuple(sys.intern(each) for each in meta.finalizers or ()),
-            managed=meta.label(keys.MANAGED_LABEL) == "true" and bool(meta.annotation(keys.WORK_UID)),
+            managed=managed,
             work=(meta.annotation(keys.WORK_NAMESPACE), meta.annotation(keys.WORK_NAME)),
             work_uid=meta.annotation(keys.WORK_UID),
             work_digest=meta.annotation(keys.WORK_DIGEST),
@@ -101,6 +102,7 @@ class Projector:
             status=job.status or JobStatus(),
             placed=() if unreadable else fields_of_place(self._placed(document).spec),
             owner_uid=meta.controller,
+            created_by_flow="" if managed else sys.intern(meta.annotation(keys.CREATED_BY_FLOW)),
         )
 
     def pod(self, document: Document) -> PodView:
