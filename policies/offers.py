@@ -207,8 +207,6 @@ class _Reader:
         if read.spot is not None:
             rate = self.number(read.spot.interruptions_per_hour, field=f"{place}.spot.interruptionsPerHour")
             spot = SpotOffer(self.prices(read.spot.prices, field=f"{place}.spot.prices") or {}, rate or 0.0)
-        if prices is None and spot is None:
-            self.problems.append(Problem(place, "it has no prices: what runs there costs nobody knows what"))
         return ClassOffer(read.name, read.labels or {}, prices, spot, speed or 1.0)
 
     def pool(self, read: _Pool, *, at: int, classes: list[str]) -> PoolOffer | None:

@@ -63,10 +63,6 @@ def _name_problems(name: str, *, seen: set[str], field: str) -> Iterator[Problem
 
 
 def _affinity_problems(affinity: Affinity, *, field: str) -> Iterator[Problem]:
-    for name in _twice(affinity.names):
-        yield Problem(f"{field}.clusterNames", f"cluster {name} is named twice")
-    for name in sorted(set(affinity.names) & set(affinity.exclude)):
-        yield Problem(f"{field}.exclude", f"cluster {name} is named and excluded: excluded wins")
     for each in affinity.fields:
         if each.key not in _FIELDS[1:] or each.operator not in ("In", "NotIn"):
             yield Problem(

@@ -25,6 +25,7 @@ from controllers.admission.flows import validate_flow, validate_flow_edit
 from controllers.admission.hypernodes import validate_hyper_node
 from controllers.admission.jobs import validate_job, validate_job_update
 from controllers.admission.patches import Operations
+from controllers.admission.placing import validate_placing
 from controllers.admission.podgroups import default_pod_group, validate_pod_group
 from controllers.admission.problems import Problem, of_reading, summary
 from controllers.admission.queues import (
@@ -35,7 +36,7 @@ from controllers.admission.queues import (
     validate_queue_update,
 )
 from controllers.admission.resource_groups import ResourceGroup
-from controllers.admission.webhooks import CREATE, DELETE, HYPER_NODE, Verb, Webhook
+from controllers.admission.webhooks import CREATE, DELETE, HYPER_NODE, PLACING, Verb, Webhook
 
 REVIEW: Final = ("admission.k8s.io/v1", "AdmissionReview")
 LONGEST_MESSAGE: Final = 8192
@@ -207,6 +208,15 @@ def _hyper_node_problems(request: Request, facts: Facts, rules: Rules) -> list[P
     return [] if _leaves(request) else validate_hyper_node(request.new or {})
 
 
+def _placing_problems(kind: kinds.Kind) -> _Judge:
+    def judge(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+        if _leaves(request) or _same_spec(request):
+            return []
+        return validate_placing(kind, request.new or {})
+
+    return judge
+
+
 def _complete_job(request: Request, facts: Facts, rules: Rules) -> Operations:
     return _completed(Job, request, lambda job: default_job(job, scheduler=rules.scheduler))
 
@@ -260,6 +270,7 @@ _VALIDATE: Final[Mapping[kinds.Kind, _Judge]] = {
     kinds.POD_GROUP: _group_problems,
     kinds.POD: _pod_problems,
     HYPER_NODE: _hyper_node_problems,
+    **{kind: _placing_problems(kind) for kind in PLACING},
 }
 _MUTATE: Final[Mapping[kinds.Kind, _Complete]] = {
     kinds.JOB: _complete_job,

@@ -73,6 +73,18 @@ NOT_A_FIRST_QUEUE: Final = Condition(
     f" && object.metadata.name in ['{keys.DEFAULT_QUEUE}', '{keys.ROOT_QUEUE}'])",
 )
 
+PLACING: Final = (
+    kinds.PROPAGATION_POLICY,
+    kinds.CLUSTER_PROPAGATION_POLICY,
+    kinds.OVERRIDE_POLICY,
+    kinds.CLUSTER_OVERRIDE_POLICY,
+    kinds.CLUSTER_TAINT_POLICY,
+    kinds.FEDERATED_RESOURCE_QUOTA,
+    kinds.CLUSTER_OFFER,
+    kinds.PLACEMENT_PROFILE,
+)
+"""What says where Jobs go: it stands at the hub alone."""
+
 _FIXED: Final = (
     Webhook(kinds.JOB, Verb.MUTATE, (CREATE,), conditions=(NOT_A_RUN,)),
     Webhook(kinds.JOB, Verb.VALIDATE, (CREATE, UPDATE), conditions=(NOT_A_RUN,)),
@@ -83,9 +95,11 @@ _FIXED: Final = (
     Webhook(kinds.POD_GROUP, Verb.MUTATE, (CREATE,)),
     Webhook(kinds.POD_GROUP, Verb.VALIDATE, (CREATE,)),
     Webhook(HYPER_NODE, Verb.VALIDATE, (CREATE, UPDATE)),
+    *(Webhook(kind, Verb.VALIDATE, (CREATE, UPDATE)) for kind in PLACING),
 )
-HUB_KINDS: Final = ("jobs", "jobflows", "queues", "cronjobs")
-MEMBER_KINDS: Final = (*HUB_KINDS, "podgroups", "pods", "hypernodes")
+_BOTH: Final = ("jobs", "jobflows", "queues", "cronjobs")
+HUB_KINDS: Final = (*_BOTH, *(kind.plural for kind in PLACING))
+MEMBER_KINDS: Final = (*_BOTH, "podgroups", "pods", "hypernodes")
 
 
 def served(
@@ -98,9 +112,10 @@ def served(
     """The webhooks of these kinds; ValueError for a kind there is none of."""
     everything = [*_FIXED, *_pods(scheduler, groups=groups, gates=gates)]
     wanted = set(plurals)
-    unknown = wanted - set(MEMBER_KINDS)
+    known = dict.fromkeys((*HUB_KINDS, *MEMBER_KINDS))
+    unknown = wanted - known.keys()
     if unknown:
-        raise ValueError(f"no webhook for {', '.join(sorted(unknown))}; there are {', '.join(MEMBER_KINDS)}")
+        raise ValueError(f"no webhook for {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     return tuple(webhook for webhook in everything if webhook.kind.plural in wanted)
 
 

@@ -279,8 +279,6 @@ DYNAMIC = {"replicaScheduling": {"weightPreference": {"dynamicWeight": "Availabl
             "spec.resourceSelectors[0].namespace",
         ),
         ({}, {"preemption": "Always"}, "spec.resourceSelectors[0].name"),
-        ({"clusterAffinity": {"clusterNames": ["a", "a"]}}, {}, "spec.placement.clusterAffinity.clusterNames"),
-        ({"clusterAffinity": {"clusterNames": ["a"], "exclude": ["a"]}}, {}, "spec.placement.clusterAffinity.exclude"),
         (
             {"clusterAffinities": [{"affinityName": "x"}, {"affinityName": "x"}]},
             {},

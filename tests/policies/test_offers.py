@@ -49,7 +49,6 @@ def test_an_offer_is_read_as_people_write_it() -> None:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"classes": [{"name": "x"}]}, "spec.classes[0]"),
         ({"classes": [{"name": "x", "prices": {"cpu": "much"}}]}, "spec.classes[0].prices.cpu"),
         ({"classes": [{"name": "x", "prices": {"cpu": -1}}]}, "spec.classes[0].prices.cpu"),
         ({"classes": [{"name": "x", "prices": {}, "throughput": 0}]}, "spec.classes[0].throughput"),

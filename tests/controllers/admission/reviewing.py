@@ -16,7 +16,7 @@ from controllers.admission import reviews, webhooks
 from controllers.admission.facts import Facts
 from controllers.admission.resource_groups import ResourceGroup
 from controllers.admission.reviews import Rules
-from controllers.admission.webhooks import MEMBER_KINDS, Verb, Webhook
+from controllers.admission.webhooks import HUB_KINDS, MEMBER_KINDS, Verb, Webhook
 
 Doc = dict[str, Any]
 GROUPS = tuple(
@@ -49,7 +49,7 @@ GROUPS = tuple(
     )
 )
 SERVED: Mapping[tuple[Kind, Verb], Webhook] = {
-    (each.kind, each.verb): each for each in webhooks.served(MEMBER_KINDS, groups=GROUPS, gates=True)
+    (each.kind, each.verb): each for each in webhooks.served((*MEMBER_KINDS, *HUB_KINDS), groups=GROUPS, gates=True)
 }
 
 
