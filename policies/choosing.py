@@ -7,12 +7,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
-from policies import estimates, fit, parts, scores, spreading, terms, verdicts
+from policies import estimates, parts, scores, spreading, terms, verdicts
 from policies.estimates import Demand, Option
 from policies.filters import Question
-from policies.fit import Answer, Room
+from policies.fit import Room
 from policies.offers import OfferView
 from policies.parts import Minima, Part
 from policies.placements import Affinity, PolicyView
@@ -21,8 +20,6 @@ from policies.shapes import Gang
 from policies.verdicts import Considered, Verdict, Wake
 
 Judge = Callable[[Question], Verdict]
-_ANY: Final = 1 << 40
-"""More pods than any member has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +65,31 @@ class Chosen:
     beyond: Mapping[str, int] = field(default_factory=dict)
 
 
-def choose(questions: Sequence[Question], *, wish: Wish, market: Market, judge: Judge) -> Chosen:
-    """The best there is under the first term that has one. Questions come without affinity and stay as they were."""
+Fits = Callable[[Question, OfferView | None], frozenset[str]]
+"""The classes of a cluster's offer on whose nodes a gang fits."""
+
+
+def choose(questions: Sequence[Question], *, wish: Wish, market: Market, judge: Judge, fits: Fits | None = None) -> Chosen:
+    """The best there is under the first term that has one. Questions come without affinity and stay as they were.
+
+    `fits` may remember what `classes_that_fit` says (`Remembered`): many Jobs of a round are alike.
+    """
     known = sorted(questions, key=lambda each: each.cluster.name)
     affinities: Sequence[Affinity | None] = wish.policy.affinities or (None,)
     order = terms.attempts([each for each in affinities if each], observed=wish.observed, placed=bool(wish.assigned)) or (0,)
     last = Chosen(text="no cluster is registered", wakes=(Wake.CLUSTER,))
     wakes: set[Wake] = {Wake.CLUSTER}
     for at in order if known else ():
-        last = _under(affinities[at], known, wish=wish, market=market, judge=judge)
+        last = _under(affinities[at], known, wish=wish, market=market, judge=judge, fits=fits or classes_that_fit)
         if last.parts:
             return last
         wakes |= set(last.wakes)
     return dataclasses.replace(last, wakes=tuple(sorted(wakes)))
 
 
-def _under(affinity: Affinity | None, known: Sequence[Question], *, wish: Wish, market: Market, judge: Judge) -> Chosen:
+def _under(
+    affinity: Affinity | None, known: Sequence[Question], *, wish: Wish, market: Market, judge: Judge, fits: Fits
+) -> Chosen:
     standings: dict[str, Standing] = {}
     passed: dict[str, Question] = {}
     told: dict[str, Considered] = {}
@@ -95,7 +101,7 @@ def _under(affinity: Affinity | None, known: Sequence[Question], *, wish: Wish, 
         if not verdict.passes:
             told[name] = Considered(cluster=name, code=verdict.code, text=verdicts.shortened(verdict.text))
             continue
-        standing = _standing(question, verdict, wish=wish, market=market)
+        standing = _standing(question, verdict, wish=wish, market=market, fits=fits)
         if not standing.options:
             told[name] = Considered(cluster=name, code="NoOffer", text="its nodes may not be paid for as the profile says")
             wakes |= {Wake.CLUSTER, Wake.POLICY}
@@ -127,10 +133,10 @@ def _nobody(told: Iterable[Considered]) -> str:
     return f"0 of {len(listed)} clusters fit: " + "; ".join(f"{each.cluster}: {each.text}" for each in best)
 
 
-def _standing(question: Question, verdict: Verdict, *, wish: Wish, market: Market) -> Standing:
+def _standing(question: Question, verdict: Verdict, *, wish: Wish, market: Market, fits: Fits) -> Standing:
     name = question.cluster.name
     offer = market.offers.get(name)
-    site = estimates.Site(question.cluster, offer, classes_that_fit(question, offer), market.waits.get(name, 0.0))
+    site = estimates.Site(question.cluster, offer, fits(question, offer), market.waits.get(name, 0.0))
     ways = estimates.options(wish.demand, site, offers=market.offers, rates=market.rates, markets=wish.profile.markets)
     alone = {rule: float(score(question)) for rule, score in scores.SCORES.items()}
     return Standing(
@@ -154,9 +160,25 @@ def classes_that_fit(question: Question, offer: OfferView | None) -> frozenset[s
             found.add(each.name)
         elif question.capacity is not None:
             rows = estimates.class_rows(question.capacity.rows, each)
-            if fit.pack(Room(rows), question.gang).answer is not Answer.NO:
+            if Room(rows).take_all(question.gang.least()) is None:
                 found.add(each.name)
     return frozenset(found)
+
+
+class Remembered:
+    """`classes_that_fit` for a round: answered once for equal gangs as long as neither capacity nor offer changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], frozenset[str]] = {}
+
+    def __call__(self, question: Question, offer: OfferView | None) -> frozenset[str]:
+        """As `classes_that_fit`."""
+        published = question.capacity
+        version = (published.uid, published.version) if published is not None else None
+        key = (question.gang, question.cluster.name, version, (offer.uid, offer.version, offer.name) if offer else None)
+        if key not in self._known:
+            self._known[key] = classes_that_fit(question, offer)
+        return self._known[key]
 
 
 def _in_order(standings: Mapping[str, Standing], tiers: Mapping[str, int], *, profile: Profile) -> list[Ranked]:
@@ -224,7 +246,7 @@ def _available(gang: Gang, room: Room | None) -> int:
     """Pods that find room: all there is room for where there is one task, else of each task at most what it has."""
     if room is None:
         return 0
-    trial = room.copy()
     if len(gang.tasks) == 1:
-        return trial.take(gang.tasks[0].shape, pods=_ANY)
+        return room.places(gang.tasks[0].shape)
+    trial = room.copy()
     return sum(trial.take(task.shape, pods=task.replicas) for task in gang.tasks)

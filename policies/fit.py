@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from apis.vectors import ResourceVector
 from policies.shapes import Gang, PodShape, Taint
 
 Array = npt.NDArray[np.int64]
+
+MOST_PODS: Final = 1 << 31
+"""More pods of one shape than a node ever takes: one that asks for nothing would fit without end."""
 
 
 class Answer(enum.StrEnum):
@@ -117,6 +121,15 @@ class Room:
         # Best fit: rows whose room for this shape is smallest first, so that large holes stay for large pods.
         order = chosen[np.argsort(per_node[chosen], kind="stable")]
         return self._fill(order, per_node, demand, at, pods)
+
+    def places(self, shape: PodShape) -> int:
+        """How many pods of a shape alone would find a place; nothing is taken."""
+        eligible = self._eligible(shape)
+        if eligible is None:
+            return 0
+        at, demand = self._demand(shape)
+        per_node = self._copies(demand, at, limit=1 if shape.one_per_node else MOST_PODS)
+        return int((per_node[eligible] * self._count[eligible]).sum())
 
     def _eligible(self, shape: PodShape) -> npt.NDArray[np.bool_] | None:
         if any(name not in self._index for name, amount in shape.requests.items() if amount > 0):

@@ -9,14 +9,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from policies.division import Candidate, Divided, Strategy, divide, webster
 from policies.fit import Room
 from policies.shapes import Gang, Pool, Task
-
-_ANY: Final = 1 << 40
-"""More pods than any member has room for."""
 
 
 class Minima(enum.StrEnum):
@@ -163,7 +160,7 @@ def _one_task(
     candidates = []
     for site in sites:
         room = rooms[site.name]
-        fits = room.copy().take(task.shape, pods=_ANY) if room is not None else 0  # votes are all there is room for
+        fits = room.places(task.shape) if room is not None else 0  # votes are all there is room for
         held = site.assigned.get(task.name, 0) // size
         candidates.append(Candidate(site.name, room=fits // size, assigned=held, weight=site.weight, tier=site.tier))
     return divide(task.replicas // size, candidates, strategy=strategy, uid=uid, fresh=fresh)

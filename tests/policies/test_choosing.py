@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from policies import fit
-from policies.choosing import Chosen, Market, Wish, choose
+from policies.choosing import Chosen, Market, Remembered, Wish, choose, classes_that_fit
 from policies.division import Strategy
 from policies.estimates import Demand
 from policies.filters import Question, judge
@@ -92,6 +93,19 @@ def test_money_is_that_of_the_nodes_on_which_it_fits() -> None:
     assert pods(chosen) == {"plain": 6}
     alone = ask([question("mixed", 0, rows=labelled)], offers=(mixed,), profile="cost-first")
     assert (alone.options["mixed"].node_class, alone.options["mixed"].money) == ("new", 30.0)
+
+
+def test_what_fits_a_class_is_remembered_until_the_member_publishes_anew() -> None:
+    kind = offer("east", classes=[{"name": "k", "labels": {"kind": "k"}, "prices": {"cpu": 1}}])
+    rows = fit.rows([fit.NodeClass("0", {"kind": "k"})], [(0, WORK.tasks[0].shape.requests, 9)])
+    remembered = Remembered()
+    before = question("east", 0, rows=rows)
+    assert remembered(before, kind) == {"k"} == classes_that_fit(before, kind)
+    before.capacity = replace(capacity("east", nodes()), version="1")
+    assert remembered(before, kind) == {"k"}
+    before.capacity = replace(capacity("east", nodes()), version="2")
+    assert remembered(before, kind) == frozenset()
+    assert remembered(before, None) == frozenset()
 
 
 # --- nobody ----------------------------------------------------------------------------------------------------------

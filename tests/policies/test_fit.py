@@ -104,3 +104,11 @@ def test_more_room_never_makes_a_fit_of_one_shape_worse(
     small = pack(Room(nodes(*((count, str(free)) for count, free in rows))), asked)
     large = pack(Room(nodes(*((count, str(free)) for count, free in [*rows, (1, more)]))), asked)
     assert not (small.answer is Answer.FITS and large.answer is Answer.NO)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=4), st.integers(1, 4), st.booleans())
+def test_counting_places_says_what_taking_all_of_them_would(rows: list[tuple[int, int]], cpu: int, alone: bool) -> None:
+    room, pod = Room(nodes(*((count, str(free)) for count, free in rows))), shape(str(cpu), one_per_node=alone)
+    places = room.places(pod)
+    assert places == room.copy().take(pod, pods=10_000) == room.places(pod)
+    assert room.places(PodShape(requests=ResourceVector.from_quantities({"cpu": 1, "gpu": 1}))) == 0
