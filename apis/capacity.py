@@ -96,7 +96,8 @@ class ShapeAnswer(_Wire, frozen=True):
 
     hash: str
     fits: int = 0
-    """Gangs of this shape that would get their minimum now, one after the other; counted up to `MOST_FITS`."""
+    """Gangs of this shape that would get their minimum now, one after the other; counted up to `MOST_FITS` where rows decide
+    nothing, and to one where they do."""
     after_eviction: bool = False
     """One would, if local pods of less priority were evicted."""
     wait: int | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -13,6 +14,11 @@ from apis import keys
 from apis.vectors import ResourceVector
 from policies.fit import NodeClass, Rows
 from policies.shapes import Gang, PodShape, Taint
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+"""The label that makes every node unlike all others."""
+BY_NAME: Final = "nodes by their names"
+"""What only the member can tell of a gang that asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +121,42 @@ def _queue(use: wire.QueueUse) -> MemberQueue:
 
 
 def label_keys(shape: PodShape) -> frozenset[str]:
-    """Node labels that decide where pods of this shape may run."""
+    """Node labels that decide where pods of this shape may run. The host name is none of them: told apart by it, no two nodes
+    of any member would be alike, for everybody."""
     affine = {each.key for term in shape.node_affinity for each in term}
-    return frozenset(affine | {key for key, _ in shape.node_selector})
+    return frozenset(affine | {key for key, _ in shape.node_selector}) - {HOSTNAME}
+
+
+def names_nodes(gang: Gang) -> bool:
+    """Whether a task asks for nodes by their names: which these are, only the member can tell."""
+    return any(_reads_names(task.shape) for task in gang.tasks)
+
+
+def _reads_names(shape: PodShape) -> bool:
+    return any(key == HOSTNAME for key, _ in shape.node_selector) or any(
+        each.key == HOSTNAME for term in shape.node_affinity for each in term
+    )
+
+
+def only_the_member_can_tell(gang: Gang) -> bool:
+    """Whether rows decide nothing about it."""
+    return bool(gang.unknown) or names_nodes(gang)
+
+
+def without_names(gang: Gang) -> Gang:
+    """The gang as if any node of the kind would do, marked as what only the member can tell."""
+    return replace(gang, tasks=tuple(replace(task, shape=_loose(task.shape)) for task in gang.tasks))
+
+
+def _loose(shape: PodShape) -> PodShape:
+    if not _reads_names(shape):
+        return shape
+    return replace(
+        shape,
+        node_selector=tuple(each for each in shape.node_selector if each[0] != HOSTNAME),
+        node_affinity=tuple(tuple(each for each in term if each.key != HOSTNAME) for term in shape.node_affinity),
+        unknown=shape.unknown or BY_NAME,
+    )
 
 
 def gang_label_keys(gang: Gang) -> frozenset[str]:

@@ -123,7 +123,8 @@ def capacity(question: Question) -> Verdict:
     if missing:
         asked = ", ".join(sorted(missing))
         return Verdict("LabelsUnknown", f"its capacity is not told apart by {asked} yet", (Wake.CAPACITY,))
-    question.packing = fit.pack(question.room, question.gang)
+    gang = capacities.without_names(question.gang) if capacities.names_nodes(question.gang) else question.gang
+    question.packing = fit.pack(question.room, gang)
     answers = question.capacity.answers
     told = answers.get(question.gang.digest) if answers is not None else None
     match question.packing.answer:

@@ -28,7 +28,7 @@ from machinery.port import Port, Preconditions
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from policies import durations
-from policies.capacities import CapacityView
+from policies.capacities import CapacityView, only_the_member_can_tell
 from policies.members import CommandView, LeaseView, project_command
 from policies.statuses import TERMINAL
 from policies.verdicts import Outcome
@@ -340,7 +340,7 @@ class DispatchController:
             if case.key in asks:
                 digest, clusters = asks[case.key]
                 gang = case.job.gang if case.job is not None else None
-                self._asking.wish(case.key, digest, clusters, urgent=gang is not None and bool(gang.unknown))
+                self._asking.wish(case.key, digest, clusters, urgent=gang is not None and only_the_member_can_tell(gang))
             elif case.key not in rest:
                 self._asking.forget(case.key)
 

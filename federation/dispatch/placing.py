@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from apis.vectors import ResourceVector
 from federation.dispatch.snapshot import Member, Rules
 from policies import scores, terms, verdicts
+from policies.capacities import only_the_member_can_tell
 from policies.filters import ASKABLE, AWAITED, Question, judge
 from policies.fit import Room
 from policies.placements import Affinity, PolicyView
@@ -35,7 +36,7 @@ class Floor:
 
     def take(self, gang: Gang, *, queue: str) -> None:
         """A gang is promised this member."""
-        if gang.unknown:
+        if only_the_member_can_tell(gang):
             self.unsure[gang.digest] += 1
         if self.room is not None:
             self.room.charge(gang)

@@ -30,7 +30,9 @@ from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.views import GroupStatus, GroupView, PodView, Projector
-from policies.asked import MOST_SHAPES, Asked, AskedTask
+from policies.asked import MOST_SHAPES, Asked, AskedTask, gang_of
+from policies.capacities import only_the_member_can_tell
+from policies.shapes import Pool
 
 PLACING: Final = ("allocate", "backfill")
 """Actions that place gangs beside what is there."""
@@ -38,6 +40,8 @@ REASON: Final = 512
 """Characters of a reason."""
 SHAPES_KEPT: Final = 4 * MOST_SHAPES
 """Shapes of which the templates are not read again."""
+MOST_PODS: Final = 512
+"""Pods of one shape that are placed in a dry run, if that is more than one gang."""
 UNREADABLE: Final = "its pod template cannot be read here"
 
 
@@ -47,10 +51,12 @@ class Shape:
 
     asked: Asked
     pods: tuple[tuple[PodView, int], ...]
+    most: int = 1
+    """So many gangs of it are counted: more than one only where the hub has nothing but our answer to go by."""
 
     def marked(self, neighbourhood: Neighbourhood) -> Shape:
         """With pods that say in which crowds they count."""
-        return Shape(self.asked, tuple((neighbourhood.marked((pod,))[0], count) for pod, count in self.pods))
+        return dataclasses.replace(self, pods=tuple((neighbourhood.marked((pod,))[0], count) for pod, count in self.pods))
 
     def gang(self, number: int) -> Waiting:
         """The gang as if it had come and the hub had let it in."""
@@ -112,6 +118,7 @@ class Foreseer:
         self._configuration = configuration
         self._registry = registry
         self._projector = Projector()
+        self._pool = Pool()
         self._shapes: dict[str, tuple[Asked, Shape | None]] = {}
         self._spoken: dict[str, Shape] = {}
         """Shapes of whose neighbours the books are kept while they are asked about."""
@@ -155,9 +162,17 @@ class Foreseer:
 
     def _read(self, asked: Asked) -> Shape | None:
         try:
-            return Shape(asked, tuple((self._pod(asked, task), count) for task, count in asked.needed()))
+            return Shape(asked, tuple((self._pod(asked, task), count) for task, count in asked.needed()), self._most(asked))
         except (msgspec.MsgspecError, InvalidQuantity, AttributeError, TypeError):
             return None  # whatever a template says that is none: it is told, and harms nobody else
+
+    def _most(self, asked: Asked) -> int:
+        """How many gangs of it are counted."""
+        gang = gang_of(asked, pool=self._pool)
+        if gang is None or not only_the_member_can_tell(gang):
+            return 1
+        pods = sum(count for _, count in asked.needed())
+        return min(MOST_FITS, max(MOST_PODS // max(pods, 1), 1))
 
     def _pod(self, asked: Asked, task: AskedTask) -> PodView:
         """A pod as the Job's controller would make it, read as the scheduler reads pods."""
@@ -245,7 +260,7 @@ class Ground:
 
 def answer(shape: Shape, ground: Ground) -> ShapeAnswer:
     """What happens to gangs of this shape now, and when one fits if none does."""
-    gangs = [shape.gang(number) for number in range(MOST_FITS)]
+    gangs = [shape.gang(number) for number in range(shape.most)]
     plan = ground.plan(gangs, actions=PLACING)
     fits = _started(plan, gangs)
     if fits:

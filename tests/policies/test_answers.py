@@ -10,10 +10,10 @@ import pytest
 from apis.capacity import CapacityStatus, QueueUse, ShapeAnswer, write_status
 from apis.vectors import ResourceVector
 from policies import fit
-from policies.capacities import project_capacity
+from policies.capacities import gang_label_keys, project_capacity
 from policies.filters import AWAITED, Question, judge
 from policies.placements import PolicyView
-from policies.shapes import Gang
+from policies.shapes import Gang, Requirement
 from policies.verdicts import Verdict
 from tests.policies.build import capacity, cluster, gang, job, nodes, shape
 
@@ -62,6 +62,16 @@ def test_rows_say_no_first_and_the_member_may_know_better_while_nothing_was_sent
     assert verdict(LARGE, told(LARGE, 1)).passes
     sent = {"default": ResourceVector({"cpu": 1000})}
     assert verdict(LARGE, told(LARGE, 1), promised=sent).code == "NoRoom"
+
+
+def test_nodes_that_are_asked_for_by_name_are_the_members_affair_and_tell_no_rows_apart() -> None:
+    by_selector = shape("2", node_selector=(("kubernetes.io/hostname", "n7"),))
+    by_affinity = shape("2", node_affinity=((Requirement("kubernetes.io/hostname", "In", ("n7", "n8")),),))
+    for named in (gang(("work", 2, by_selector)), gang(("work", 2, by_affinity))):
+        assert gang_label_keys(named) == frozenset()
+        assert verdict(named).code == AWAITED
+        assert verdict(named, told(named, 1)) == Verdict()
+    assert verdict(gang(("work", 2, shape("9", node_selector=(("kubernetes.io/hostname", "n7"),))))).code == "NoRoom"
 
 
 def test_evictions_and_expected_waits_are_advice() -> None:

@@ -35,6 +35,11 @@ def question(*, pods: int = 2, cpu: int = 2, name: str = "shape", **spec: Any) -
     return asked.read(Shape(name, msgspec.Raw(msgspec.json.encode(wanted)), minimum=pods, queue="default"))
 
 
+def beside(app: str, kind: str = "podAffinity") -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 class Place:
     """Some nodes, pods on them, and the scheduler's foresight."""
 
@@ -74,10 +79,14 @@ def busy(name: str, *, cpu: int, on: str, owner: str = "") -> PodView:
     return test_room.pod(name, test_room.shape(cpu), on=on, group=f"g-{name}", owner=owner)
 
 
-def test_gangs_that_fit_are_counted_one_after_the_other() -> None:
-    assert Place(nodes(4, 4)).answer(question(pods=2, cpu=2)).fits == 2
-    assert Place(nodes(4, 3)).answer(question(pods=2, cpu=2)).fits == 1
-    assert Place(nodes(*[64] * 4)).answer(question(pods=1, cpu=1)).fits == MOST_FITS
+def test_gangs_of_which_no_row_tells_are_counted_one_after_the_other() -> None:
+    apart = beside("train", "podAntiAffinity")
+    other = beside("nobody", "podAntiAffinity")
+    assert Place(nodes(4, 4)).answer(question(pods=2, cpu=2, affinity=other)).fits == 2
+    assert Place(nodes(4, 3)).answer(question(pods=2, cpu=2, affinity=other)).fits == 1
+    assert Place(nodes(4, 4, 4)).answer(question(pods=1, cpu=2, affinity=apart)).fits == 3
+    assert Place(nodes(*[64] * 4)).answer(question(pods=1, cpu=1, affinity=other)).fits == MOST_FITS
+    assert Place(nodes(*[64] * 4)).answer(question(pods=1, cpu=1)).fits == 1  # rows tell the rest
 
 
 def test_what_does_not_fit_says_why_with_numbers() -> None:
@@ -116,7 +125,7 @@ def test_the_expected_wait_is_the_first_enforced_end_that_makes_room() -> None:
     assert place.answer(question(pods=2)).wait is None
 
 
-@pytest.mark.parametrize("pods, fits", [(1, 2), (2, 1), (3, 0)])
+@pytest.mark.parametrize("pods, fits", [(1, 1), (2, 1), (3, 0)])
 def test_one_pod_per_host_port_and_node(pods: int, fits: int) -> None:
     container = {
         "name": "main",
@@ -126,11 +135,6 @@ def test_one_pod_per_host_port_and_node(pods: int, fits: int) -> None:
     }
     found = Place(nodes(64, 64)).answer(question(pods=pods, containers=[container]))
     assert found.fits == fits
-
-
-def beside(app: str, kind: str = "podAffinity") -> dict[str, Any]:
-    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
-    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def labelled(name: str, *, on: str, app: str) -> PodView:
@@ -164,7 +168,7 @@ def test_what_is_left_is_what_nobody_has_a_word_on() -> None:
 
 def test_pods_that_ask_for_nothing_have_an_answer_too() -> None:
     found = Place(nodes(4)).answer(question(pods=2, containers=[{"name": "main", "image": "busybox"}]))
-    assert found.fits == MOST_FITS
+    assert found.fits == 1
 
 
 def test_a_template_that_is_none_is_told_and_harms_nobody() -> None:
