@@ -15,8 +15,8 @@ from policies.matching import affinity_refusal
 from policies.members import ClusterView
 from policies.overrides import changes
 from policies.overrides.checks import problems
-from policies.overrides.pods import Tree
 from policies.overrides.views import Fault, OverrideView
+from policies.pod_places import Tree
 from policies.selecting import Template
 from policies.shapes import Pool, TaskSpec, UnreadableShape, read_gang
 

@@ -8,8 +8,8 @@ from typing import Final
 import jsonpointer
 
 from policies.overrides import images, texts
-from policies.overrides.pods import Tree, pods_of
 from policies.overrides.views import Fault, ImageChange, KeysChange, ListChange, Overriders
+from policies.pod_places import Tree, pods_of
 
 
 def change_images(manifest: Tree, changes: Sequence[ImageChange], *, field: str) -> None:
