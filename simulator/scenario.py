@@ -8,6 +8,10 @@
       - submit: {job: train, queue: research, gang: 4, cpu: 2}
         expect: {train: {phase: Running, on: {east: 4}}}
 
+A cluster may have `queues` of its own and a `scheduler` configuration in Volcano's format; `submit` with `at: <cluster>` gives
+a Job to that cluster itself, with `copies: 8` eight of them, named <job>-0 to <job>-7. `shares: {research: 4}` beside or
+instead of `expect` counts running pods by queue.
+
 Verbs: submit, apply (manifest), delete (Job), advance (duration), lose, cut, heal (member), kill, stop, resume (actor),
 isolate, reconnect, reboot (member/node). Expected of a Job or JobFlow: phase, on (running pods per member), why (a reason
 that is said somewhere about it), gone: true.
@@ -16,7 +20,7 @@ that is said somewhere about it), gone: true.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +30,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from apis import keys, kinds, naming
 from policies import durations
 from simulator.nodes import uniform
-from simulator.world import Doc, Member, World
+from simulator.world import HUB, Doc, Member, World
 
 SETTLE = "30s"
 """How long programs have to find each other before the first step."""
+READ = "10s"
+"""How long a cluster's own queues and configuration take to be read."""
+SCHEDULER_MAP = "scheduler-configuration"
+SCHEDULER_KEY = "volcano-scheduler.conf"
+"""Where a member's scheduler looks for its configuration (docs/concepts/scheduling.md)."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -59,6 +68,8 @@ class ClusterGiven(_Part):
     region: str = ""
     zones: tuple[str, ...] = ()
     labels: dict[str, str] = {}
+    queues: dict[str, dict[str, Any]] = {}
+    scheduler: str = ""
 
     def member(self, name: str) -> Member:
         """As the world takes it."""
@@ -85,9 +96,16 @@ class Submit(_Part):
     exit: int = 0
     failover: str = ""
     annotations: dict[str, str] = {}
+    at: str = ""
+    copies: int | None = None
 
-    def manifest(self) -> Doc:
-        """The Job."""
+    def manifests(self) -> list[Doc]:
+        """The Jobs."""
+        if self.copies is None:
+            return [self._manifest(self.job)]
+        return [self._manifest(f"{self.job}-{number}") for number in range(self.copies)]
+
+    def _manifest(self, name: str) -> Doc:
         annotations = {f"{keys.GROUP}/{name}": value for name, value in self.annotations.items()}
         if self.failover:
             annotations[keys.FAILOVER] = self.failover
@@ -103,7 +121,7 @@ class Submit(_Part):
         return {
             "apiVersion": kinds.JOB.api_version,
             "kind": kinds.JOB.kind,
-            "metadata": {"name": self.job, "namespace": "default", "annotations": annotations},
+            "metadata": {"name": name, "namespace": "default", "annotations": annotations},
             "spec": {
                 "queue": self.queue,
                 "minAvailable": minimum,
@@ -134,11 +152,12 @@ class Step(_Part):
     reconnect: str | None = None
     reboot: str | None = None
     expect: dict[str, Expected] = {}
+    shares: dict[str, int] = {}
     within: str = "60s"
 
     @model_validator(mode="after")
     def _one_verb(self) -> Step:
-        if len(self.model_fields_set - {"expect", "within"}) > 1:
+        if len(self.model_fields_set - {"expect", "shares", "within"}) > 1:
             raise ValueError("a step has one verb")
         return self
 
@@ -164,24 +183,42 @@ async def play(scenario: Scenario, *, seed: int) -> World:
     """Run the story; AssertionError with the step and the world where it turns out otherwise."""
     async with scenario.world(seed) as world:
         await world.advance(durations.parse(SETTLE))
+        for member, given in scenario.given.clusters.items():
+            await _furnish(world, member, given)
         for name, spec in scenario.given.queues.items():
-            metadata = {"name": name}
-            await world.apply(
-                {"apiVersion": kinds.QUEUE.api_version, "kind": kinds.QUEUE.kind, "metadata": metadata, "spec": spec}
-            )
+            await world.apply(_queue(name, spec))
         for number, step in enumerate(scenario.steps, start=1):
             await _act(world, step)
             for name, expected in step.expect.items():
                 what = f"step {number}: {name} {expected.model_dump(exclude_defaults=True)}"
                 await world.until(_holds(world, name, expected), timeout=durations.parse(step.within), what=what)
+            if step.shares:
+                what = f"step {number}: shares {step.shares}, not {shares(world)}"
+                await world.until(lambda wanted=step.shares: shares(world) == wanted, timeout=durations.parse(step.within), what=what)
         assert world.crashes == [], world.story()
         assert world.records.two_clusters_at_once() == [], world.story()
     return world
 
 
+def _queue(name: str, spec: Mapping[str, Any]) -> Doc:
+    return {"apiVersion": kinds.QUEUE.api_version, "kind": kinds.QUEUE.kind, "metadata": {"name": name}, "spec": dict(spec)}
+
+
+async def _furnish(world: World, member: str, given: ClusterGiven) -> None:
+    """What a cluster has of its own."""
+    for name, spec in given.queues.items():
+        await world.apply(_queue(name, spec), server=member)
+    if given.scheduler:
+        metadata = {"name": SCHEDULER_MAP, "namespace": keys.SYSTEM_NAMESPACE}
+        data = {SCHEDULER_KEY: given.scheduler}
+        await world.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}, server=member)
+    if given.queues or given.scheduler:
+        await world.advance(durations.parse(READ))
+
+
 async def _act(world: World, step: Step) -> None:
     if step.submit is not None:
-        await world.apply(step.submit.manifest())
+        await world.apply(step.submit.manifests(), server=step.submit.at or HUB)
     if step.apply is not None:
         await world.apply(step.apply)
     if step.delete is not None:
@@ -205,7 +242,7 @@ def _strike(world: World, step: Step) -> None:
 
 def _holds(world: World, name: str, expected: Expected) -> Callable[[], bool]:
     def holds() -> bool:
-        doc = world.get(kinds.JOB, name) or world.get(kinds.JOB_FLOW, name)
+        doc = world.get(kinds.JOB, name) or world.get(kinds.JOB_FLOW, name) or _local(world, name)
         if doc is None or expected.gone:
             return doc is None and expected.gone
         state = (doc.get("status") or {}).get("state") or {}
@@ -216,6 +253,20 @@ def _holds(world: World, name: str, expected: Expected) -> Callable[[], bool]:
         )
 
     return holds
+
+
+def _local(world: World, name: str) -> Doc | None:
+    """A Job that was given to a member itself."""
+    return next((doc for member in world.members if (doc := world.get(kinds.JOB, name, server=member)) is not None), None)
+
+
+def shares(world: World) -> dict[str, int]:
+    """Containers that run now by the queue of their Job, by the nodes' own records."""
+    found: dict[str, int] = {}
+    for record in world.records.running():
+        queue = record.labels.get(keys.QUEUE_NAME) or record.annotations.get(keys.QUEUE_NAME) or keys.DEFAULT_QUEUE
+        found[queue] = found.get(queue, 0) + 1
+    return found
 
 
 def running(world: World, job: str) -> dict[str, int]:

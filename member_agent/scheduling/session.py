@@ -6,9 +6,10 @@ rolled back, and then nothing is left of it, neither in the room nor in the book
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import compress, islice
+from typing import Any
 
 from apis import keys
 from apis.vectors import ResourceVector
@@ -118,6 +119,7 @@ class OpenSession:
             if (missing := group.min_member - snapshot.made((group.namespace, group.name))) > 0
         ]
         self.let_in_now: list[Waiting] = []
+        self.promises_count = False
         self._given: dict[Key, Amounts] = {}
         self._entered_in: dict[str, tuple[Amounts, ...]] = {}
 
@@ -146,7 +148,12 @@ class OpenSession:
 
     def held(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
         """What pods of a queue hold."""
-        return (self._held_alone if alone else self._held).get(queue, NOTHING)
+        held = (self._held_alone if alone else self._held).get(queue, NOTHING)
+        if not self.promises_count:
+            return held
+        both = dict(held)
+        add(both, self.promised(queue, alone=alone), times=1)
+        return both
 
     def promised(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
         """What was promised to groups of a queue."""
@@ -177,10 +184,23 @@ class OpenSession:
         self.let_in_now.append(gang)
         self.reasons.pop(gang.key, None)
         asked = plain(gang.group.min_resources)
-        add(self._promised_alone.setdefault(gang.group.queue, {}), asked, times=1)
         self.namespaces.promise(gang.group.queue, gang.group.namespace, asked)
-        for name in self.lineage(gang.group.queue):
-            add(self._promised.setdefault(name, {}), asked, times=1)
+        self.promise(gang.group.queue, asked, times=1)
+
+    def promise(self, queue: str, amounts: Mapping[str, int], *, times: int, of_all: bool = True) -> None:
+        """Enter what groups of a queue were promised, or take it out again; in the cluster's book only if `of_all`."""
+        add(self._promised_alone.setdefault(queue, {}), amounts, times=times)
+        for name in self.lineage(queue):
+            if of_all or name != keys.ROOT_QUEUE:
+                add(self._promised.setdefault(name, {}), amounts, times=times)
+
+    def order_at_the_door(self, queue: str) -> Any:
+        """The key of a queue when groups are let in: what was promised counts like what is held."""
+        self.promises_count = True
+        try:
+            return self.tiers.queue_order(queue)
+        finally:
+            self.promises_count = False
 
     def lanes(self, queue: str, *, promised: bool) -> Lanes:
         """A queue's line of gangs, none in it yet. `promised`: what namespaces were promised counts like what they hold."""
@@ -325,12 +345,12 @@ def by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
     return list(grouped.items())
 
 
-def ordered(queues: Mapping[str, Lanes], *, tiers: Tiers) -> Iterator[Waiting]:
+def ordered(queues: Mapping[str, Lanes], *, order: Callable[[str], Any]) -> Iterator[Waiting]:
     """Gangs in the order in which they are tried: the best queue's best gang, one after the other. What was given away in
     between counts for the queue that is asked next."""
     left = {name: lanes for name, lanes in queues.items() if lanes}
     while left:
-        name = min(left, key=tiers.queue_order)
+        name = min(left, key=order)
         yield left[name].pop()[-1]
         if not left[name]:
             del left[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from member_agent.scheduling.actions.door import Door
 from member_agent.scheduling.lanes import Lanes
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession, ordered
@@ -18,8 +19,9 @@ def enqueue(session: OpenSession) -> None:
             lanes = queues[name] = session.lanes(name, promised=True)
         lanes.push((session.tiers.job_order(gang), gang), namespace=gang.group.namespace)
     stopped: dict[str, Waiting] = {}
-    for gang in ordered(queues, tiers=session.tiers):
-        reason = session.closed(gang) or _behind(gang, stopped) or _judge(session, gang)
+    door = Door(session, keeps="backfill" in session.configuration.actions)
+    for gang in ordered(queues, order=session.order_at_the_door):
+        reason = session.closed(gang) or _behind(gang, stopped) or door.judge(gang)
         if reason is None:
             session.admit(gang)
             continue
@@ -27,10 +29,6 @@ def enqueue(session: OpenSession) -> None:
         queue = session.queues.get(gang.group.queue)
         if queue is not None and queue.fifo:
             stopped.setdefault(queue.name, gang)
-
-
-def _judge(session: OpenSession, gang: Waiting) -> Reason | None:
-    return session.tiers.job_enqueueable(gang) if gang.group.min_resources else None
 
 
 def _behind(gang: Waiting, stopped: dict[str, Waiting]) -> Reason | None:

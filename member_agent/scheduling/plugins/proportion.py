@@ -11,7 +11,7 @@ from member_agent.scheduling.plugins.sentences import at_limit, over_limit
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
-from policies.shares import Claim, QueueShare, fill, limits, share
+from policies.shares import Claim, QueueShare, dominant, fill, limits, share
 
 
 class Proportion(Plugin):
@@ -50,7 +50,12 @@ class Proportion(Plugin):
         return Figures(deserved, self._most.get(queue, EMPTY), share(self.session.held(queue, alone=True), deserved))
 
     def queue_order(self, queue: str) -> Order:
-        return share(self.session.held(queue, alone=True), self.deserved(queue))
+        held = self.session.held(queue, alone=True)
+        if self.session.promises_count:
+            # Groups that are not let in ask for nothing yet: what their queues will deserve goes by weight.
+            view = self.session.queues.get(queue)
+            return dominant(held, self.session.total) / max(view.weight if view is not None else 1, 1)
+        return share(held, self.deserved(queue))
 
     def overused(self, queue: str) -> Reason | None:
         held, deserved = self.session.held(queue, alone=True), self.deserved(queue)

@@ -135,6 +135,11 @@ class Session(Protocol):
         ...
 
     @property
+    def promises_count(self) -> bool:
+        """Whether `held` counts what was promised too: so it is when queues are ordered to let groups in."""
+        ...
+
+    @property
     def namespaces(self) -> Namespaces:
         """What namespaces hold of each queue and are promised there, and their weights."""
         ...

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from apis.vectors import ResourceVector, quantity
 from member_agent.scheduling.plugins.protocol import Allowance
 from member_agent.scheduling.reasons import Reason
+
+QUEUE_FULL: Final = "QueueFull"
 
 
 def at_limit(held: Mapping[str, int], limit: Mapping[str, int]) -> str:
@@ -33,4 +36,4 @@ def over_limit(
     at = at_limit(held, {name: limit.get(name) for name in short})
     asked = ResourceVector({name: request.get(name) for name in short})
     wanted = f"{pods} × {asked} asked for, {fit} fit" if pods > 1 else f"{asked} asked for"
-    return Allowance(fit, Reason("QueueFull", f"queue {queue} is at {at} of {of}: {wanted}"))
+    return Allowance(fit, Reason(QUEUE_FULL, f"queue {queue} is at {at} of {of}: {wanted}"))

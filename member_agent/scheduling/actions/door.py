@@ -1,0 +1,90 @@
+"""Judges groups that want to be let in, and keeps for the first one that waits what it needs, so that nothing that passes it
+delays it.
+
+Kept is an amount: of the cluster for the first group that finds too little there, of a queue for the first that its limit
+keeps out. Who comes behind is let in beside it. Nothing is kept for a group that the empty cluster, or its empty queue, could
+not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from member_agent.scheduling.decisions import NO_ROOM
+from member_agent.scheduling.plugins.sentences import QUEUE_FULL
+from member_agent.scheduling.quantities import plain
+from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.session import OpenSession
+from member_agent.scheduling.snapshot import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    gang: Waiting
+    of_all: bool
+    """Of the cluster; else of its queue alone."""
+
+
+class Door:
+    """The door of one session; `keeps`: whether anything is kept."""
+
+    def __init__(self, session: OpenSession, *, keeps: bool) -> None:
+        self._session = session
+        self._keeps = keeps
+        self._kept: list[_Kept] = []
+
+    def judge(self, gang: Waiting) -> Reason | None:
+        """Why it waits; None lets it in."""
+        if not gang.group.min_resources:
+            return None
+        with self._counted(gang):
+            reason = self._session.tiers.job_enqueueable(gang)
+        if reason is None:
+            return None
+        alone = self._session.tiers.job_enqueueable(gang) if self._kept else reason
+        if alone is None:
+            first = self._kept[0].gang
+            return Reason("RoomKept", f"{reason.sentence}; what {first.group.name} needs is kept for it, which waits before")
+        self._keep(gang, alone)
+        return alone
+
+    @contextmanager
+    def _counted(self, gang: Waiting) -> Iterator[None]:
+        """With what is kept for others in the books."""
+        session = self._session
+        for each in self._kept:
+            session.promise(each.gang.group.queue, plain(each.gang.group.min_resources), times=1, of_all=each.of_all)
+        try:
+            yield
+        finally:
+            for each in self._kept:
+                session.promise(each.gang.group.queue, plain(each.gang.group.min_resources), times=-1, of_all=each.of_all)
+
+    def _keep(self, gang: Waiting, reason: Reason) -> None:
+        if not self._keeps or reason.code not in (NO_ROOM, QUEUE_FULL):
+            return
+        of_all = reason.code == NO_ROOM
+        same = [each for each in self._kept if each.of_all == of_all]
+        if any(of_all or each.gang.group.queue == gang.group.queue for each in same):
+            return
+        if self._possible(gang, of_all=of_all):
+            self._kept.append(_Kept(gang, of_all))
+
+    def _possible(self, gang: Waiting, *, of_all: bool) -> bool:
+        """Whether the empty cluster, or its empty queue, could hold it."""
+        session, asked = self._session, plain(gang.group.min_resources)
+        if not all(session.total.get(name) >= amount for name, amount in asked.items()):
+            return False
+        if of_all:
+            return True
+        queue = gang.group.queue
+        promised = dict(session.promised(queue, alone=True))
+        session.promise(queue, promised, times=-1, of_all=False)
+        try:
+            with session.emptied(queue):
+                reason = session.tiers.job_enqueueable(gang)
+        finally:
+            session.promise(queue, promised, times=1, of_all=False)
+        return reason is None or reason.code != QUEUE_FULL
