@@ -6,8 +6,10 @@ rolled back, and then nothing is left of it, neither in the room nor in the book
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
@@ -28,6 +30,7 @@ from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.seeing import Sight
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.scheduling.surroundings import Surroundings
+from member_agent.scheduling.turnover import Turnover
 from member_agent.scheduling.usage import NOTHING, Amounts, add, add_to_all
 from member_agent.views import PodView, QueueView
 from policies.shapes import PodShape
@@ -62,6 +65,7 @@ class OpenSession:
         self.surroundings = Surroundings(self.room.layout, snapshot.around)
         self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
         self.claims = Claims(self, held=snapshot.berths, nominated=snapshot.nominated)
+        self.turnover = Turnover(self, snapshot)
         self.tiers: Tiers = registry.open(configuration, session=self)
         self.room.rules = self.tiers
         self._sight = Sight(self.tiers)
@@ -69,6 +73,7 @@ class OpenSession:
             self._look()
         self.room.near = self.tiers
         self.room.told = self._told if self.tiers.keeps_books or snapshot.around.members else None
+        self.turnover.occupy()
         self.room.keep(rules=(configuration, registry), local=self.tiers.local)
 
     def _look(self) -> None:
@@ -113,6 +118,7 @@ class OpenSession:
         self.sites = snapshot.sites
         self.namespaces = Namespaces(snapshot)
         self.quotas = snapshot.quotas
+        self.budgets = snapshot.budgets
         self.unmade = [
             (group, missing)
             for group in snapshot.expected
@@ -229,11 +235,14 @@ class OpenSession:
 
     def charge(self, gang: Waiting, spots: Sequence[Spot], *, times: int) -> None:
         """Enter what was given to a gang, or take it out again."""
-        given = self._given.get(gang.key)
+        self.account(gang.key, gang.group.queue, spots, times=times)
+
+    def account(self, gang: Key, queue: str, spots: Sequence[Spot], *, times: int) -> None:
+        """The same for a gang that is known by name and queue only: one that has all its nodes, for one."""
+        given = self._given.get(gang)
         if given is None:
-            given = self._given[gang.key] = dict(self._holds(gang.key))
-        queue = gang.group.queue
-        books = (given, *self._books_of(queue), self.namespaces.book(queue, gang.key[0]))
+            given = self._given[gang] = dict(self._holds(gang))
+        books = (given, *self._books_of(queue), self.namespaces.book(queue, gang[0]))
         for shape, listed in runs(spots):
             add_to_all(books, shape.requests, times=times * sum(spot.count for spot in listed))
 
@@ -285,6 +294,54 @@ class OpenSession:
         """Bindings so far."""
         return len(self._bindings)
 
+    def start(self, gang: Waiting, pods: Sequence[PodView], spots: Sequence[Spot]) -> bool:
+        """Bind pods to room that was taken for them; unless a plugin wants more before any is bound: then it is given back."""
+        statement = Statement(self, gang)
+        statement.take(pods, spots)
+        if not self.tiers.job_ready(gang, placed=statement.placed):
+            statement.roll_back()
+            return False
+        statement.commit()
+        self.reasons.pop(gang.key, None)
+        return True
+
+    @property
+    def going(self) -> Sequence[PodView]:
+        """Pods whose eviction this session decided or looks at, and those decided before that nobody has seen leave yet."""
+        return [*self.turnover.holders.going.values(), *(victim.pod for victim in self.turnover.out.values())]
+
+    def standing(self, gang: Key) -> Mapping[str, int]:
+        """Pods of a gang that hold nodes or succeeded, by task, less those that this session evicts."""
+        return self.turnover.standing(gang)
+
+    def open_to(self, gang: Waiting) -> Mask | None:
+        """Nodes whose room waits for nobody else; None for all."""
+        return None if self.reserved is None or self.reserved_for == gang.group.name else ~self.reserved
+
+    def unserved(self) -> list[Waiting]:
+        """Gangs that were let in and still want nodes, with the pods for which this session found none."""
+        served = Counter((binding.pod.namespace, binding.pod.group) for binding in self._bindings)
+        bound = {binding.pod.uid: binding.pod for binding in self._bindings}
+        found = []
+        for gang in self.waiting:
+            if gang.key in served:
+                placed = Counter(gang.tally.placed)
+                placed.update(pod.task for pod in gang.pods if pod.uid in bound)
+                left = tuple(pod for pod in gang.pods if pod.uid not in bound)
+                gang = replace(gang, pods=left, tally=replace(gang.tally, placed=dict(placed)))
+            if gang.pods and self.let_in(gang):
+                found.append(gang)
+        return found
+
+    def _kept_nodes(self) -> tuple[str, ...]:
+        """Names of the nodes whose room waits for one gang."""
+        return tuple(compress(self.room.layout.names, self.reserved.tolist())) if self.reserved is not None else ()
+
+    @property
+    def decided(self) -> int:
+        """Bindings so far."""
+        return len(self._bindings)
+
     def plan(self) -> Plan:
         """What was decided."""
         return Plan(
@@ -294,6 +351,10 @@ class OpenSession:
             wakes=self.tiers.wakes(),
             reserved=self._kept_nodes(),
             opened=tuple(self.gates.opened),
+            evictions=tuple(self.turnover.evictions),
+            earmarks=tuple(self.turnover.changed.values()),
+            ended=self.turnover.ended,
+            nominated=self._sight.bared(self.turnover.nominated),
         )
 
 

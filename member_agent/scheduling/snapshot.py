@@ -16,13 +16,18 @@ from member_agent.inventory import Held, Inventory
 from member_agent.neighbours import NOBODY as NOBODY_AROUND
 from member_agent.neighbours import Around, Neighbourhood
 from member_agent.room import Room
+from member_agent.scheduling.earmarks import Earmark
 from member_agent.scheduling.gates import Gated, gangs_with
 from member_agent.scheduling.holds import HoldPhase, Preparing, phase_of
+from member_agent.scheduling.standing import NOBODY, Holders, Stands
 from member_agent.scheduling.usage import NOTHING, Usage
 from member_agent.views import GroupView, PodView, QueueGate, QueueView
+from member_agent.views.budgets import BudgetView
 from member_agent.views.quotas import QuotaView
 from policies.shapes import PodShape
 
+NOTHING_GOES: Final[Mapping[str, PodView]] = MappingProxyType({})
+NO_BUDGETS: Final[Mapping[str, Sequence[BudgetView]]] = MappingProxyType({})
 NO_QUOTAS: Final[Mapping[str, Sequence[QuotaView]]] = MappingProxyType({})
 
 
@@ -86,6 +91,8 @@ class Snapshot:
     """How many pods of one gang exist."""
     quotas: Mapping[str, Sequence[QuotaView]] = field(default_factory=dict)
     """ResourceQuotas by namespace."""
+    budgets: Mapping[str, Sequence[BudgetView]] = field(default_factory=dict)
+    """PodDisruptionBudgets by namespace."""
     now: float = 0.0
     """Wall clock, seconds since the epoch."""
     shut: tuple[Waiting, ...] = ()
@@ -102,6 +109,8 @@ class Snapshot:
     """Pods around, and what they ask of others."""
     counted_as: Callable[[PodView], PodShape] = lambda pod: pod.shape
     """The shape of any pod with the crowds in which it counts."""
+    holders: Holders = NOBODY
+    """Who has nodes and may have to make room, and for whom room is kept."""
 
 
 class Gangs:
@@ -122,9 +131,11 @@ class Gangs:
         """What was worked out of gangs of which no pod has changed since."""
         inventory.listen(self)
         self._nominated: dict[str, PodView] = {}
+        self._stands = Stands(self.pods, marked=self.neighbourhood.marked)
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
         """Fold one change in; the key of the gang concerned, None for pods of other schedulers and pods without a group."""
+        self._stands.pod_changed(change)
         pod = change.new or change.old
         if pod is None or pod.scheduler not in self._names:
             self._foreign_changed(change)
@@ -166,6 +177,7 @@ class Gangs:
     def group_changed(self, change: Change[GroupView]) -> None:
         """Fold one change in: its pods count for the queue it names."""
         self._usage.group_changed(change)
+        self._stands.group_changed(change)
 
     def held_by_queue(self) -> Mapping[str, Mapping[str, int]]:
         """What pods of each queue hold, without queues under it."""
@@ -245,9 +257,13 @@ class Gangs:
         berths: Mapping[Key, Sequence[Held]] = NO_BERTHS,
         now: float = 0.0,
         quotas: Mapping[str, Sequence[QuotaView]] = NO_QUOTAS,
+        budgets: Mapping[str, Sequence[BudgetView]] = NO_BUDGETS,
+        earmarks: Sequence[Earmark] = (),
+        going: Mapping[str, PodView] = NOTHING_GOES,
+        spent: frozenset[Key] = frozenset(),
     ) -> Snapshot:
         """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
-        that are `resting`."""
+        that are `resting`. For `earmarks`, `going` and `spent` see `Holders`."""
 
         def gang_of(key: Key, pods: tuple[PodView, ...]) -> Waiting | None:
             group = groups(key)
@@ -284,6 +300,7 @@ class Gangs:
             sites=self.sites,
             made=lambda key: len(self._pods.get(key, ())),
             quotas=quotas,
+            budgets=budgets,
             now=now,
             preparing=preparing,
             berths=berths,
@@ -292,7 +309,21 @@ class Gangs:
             counted_as=self.neighbourhood.counted_as,
             shut=gangs_with(self.gated.of(QueueGate.SHUT), waiting=gang_of, assumed=self._inventory.assumed),
             passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),
+            holders=Holders(
+                queues=self._stands.queues,
+                of=lambda queue, below: self._stands.of(queue, priority=priority, below=below),
+                one=lambda key: self._stands.by_key(key, priority=priority),
+                leaving=self._leaving(going),
+                going=dict(going),
+                earmarks=tuple(earmarks),
+                spent=spent,
+            ),
         )
+
+    def _leaving(self, going: Mapping[str, PodView]) -> tuple[tuple[str, PodShape], ...]:
+        """Room of pods that are being deleted, or are about to be."""
+        pods = {pod.uid: pod for pod in (*self.neighbourhood.marked(tuple(going.values())), *self._stands.leaving())}
+        return tuple((pod.node, pod.shape) for uid, pod in sorted(pods.items()) if self._inventory.holds(uid))
 
 
 def gang_key(pod: PodView) -> Key:

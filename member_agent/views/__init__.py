@@ -12,7 +12,7 @@ from member_agent.views.holds import HELD, HOLD_DROPPED, HeldFor, HoldRecord, en
 from member_agent.views.jobs import JobCondition, JobMemory, JobState, JobStatus, JobView, Policy, Role, Rules, TaskCount
 from member_agent.views.meta import Condition, Meta, Named, condition, project_named
 from member_agent.views.nodes import OUT_OF_SERVICE, NodeView, project_node
-from member_agent.views.pods import ENDED, PodEnd, PodView
+from member_agent.views.pods import ENDED, Manner, PodEnd, PodView
 from member_agent.views.projector import Projector
 from member_agent.views.queues import CLOSED_BY_PARENT, GroupCounts, PriorityView, QueueView, project_priority, project_queue
 from member_agent.views.works import ManifestStatus, Target, WorkView, digest, project_work, status_digest
@@ -34,6 +34,7 @@ __all__ = [
     "JobState",
     "JobStatus",
     "JobView",
+    "Manner",
     "ManifestStatus",
     "Meta",
     "Named",

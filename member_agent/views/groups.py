@@ -12,8 +12,8 @@ from apis import keys
 from apis.vectors import ResourceVector
 from machinery.port import Document
 from member_agent.views.hints import OF_GROUPS, Hints, hints_of
-from member_agent.views.meta import Meta, Wire, number
 from member_agent.views.holds import HoldRecord, hold_of
+from member_agent.views.meta import Meta, Wire, may_be_evicted, number
 
 SCHEDULED = "Scheduled"
 """Condition of a PodGroup: True while its minimum has nodes, False once it had."""
@@ -84,6 +84,8 @@ class GroupView:
     """How long it may wait to be let in, as annotated; for the scheduler's plugin sla."""
     hints: Hints = ()
     """Annotations that plugins of the scheduler read."""
+    preemptable: bool = True
+    """False: its pods may not be evicted for others, as its annotation or label says."""
 
     hold_wanted: int = 0
     """Number of the hold that is wished for; 0 for none (protocol.md 5)."""
@@ -128,4 +130,5 @@ def project_group(document: Document) -> GroupView:
         waiting_time=meta.annotation("sla-waiting-time") or meta.annotation("volcano.sh/sla-waiting-time"),
         **hold_of(meta),
         hints=hints_of(meta, OF_GROUPS),
+        preemptable=may_be_evicted(meta),
     )

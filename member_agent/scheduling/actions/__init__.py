@@ -13,13 +13,23 @@ from typing import Final
 from member_agent.scheduling.actions.allocate import allocate
 from member_agent.scheduling.actions.backfill import backfill
 from member_agent.scheduling.actions.enqueue import enqueue
+from member_agent.scheduling.actions.preempt import preempt
+from member_agent.scheduling.actions.reclaim import reclaim
+from member_agent.scheduling.actions.shuffle import shuffle
 from member_agent.scheduling.session import OpenSession
 
 GROUP: Final = "volcano_federation.scheduler_actions"
 
 Action = Callable[[OpenSession], None]
 
-BUILT_IN: Final[Mapping[str, Action]] = {"enqueue": enqueue, "allocate": allocate, "backfill": backfill}
+BUILT_IN: Final[Mapping[str, Action]] = {
+    "enqueue": enqueue,
+    "allocate": allocate,
+    "backfill": backfill,
+    "preempt": preempt,
+    "reclaim": reclaim,
+    "shuffle": shuffle,
+}
 
 
 def installed(entries: Iterable[importlib.metadata.EntryPoint] | None = None) -> dict[str, Action]:

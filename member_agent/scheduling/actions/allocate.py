@@ -31,6 +31,7 @@ def allocate(session: OpenSession) -> None:
     """Best-effort gangs are backfill's."""
     if "enqueue" not in session.configuration.actions:
         _let_all_in(session)
+    session.turnover.redeem()
     Allocation(session, [gang for gang in session.waiting if not best_effort(gang) and willing(session, gang)]).run()
     session.gates.open()
 
@@ -46,7 +47,9 @@ def _let_all_in(session: OpenSession) -> None:
 
 
 def willing(session: OpenSession, gang: Waiting) -> bool:
-    """Whether the gang may be tried; else it is told why not."""
+    """Whether the gang may be tried; else it is told why not. One for which room is being cleared has its nodes, or waits."""
+    if gang.key in session.turnover.met:
+        return False
     if not session.let_in(gang):
         session.reasons.setdefault(gang.key, NOT_LET_IN)
         return False

@@ -6,12 +6,14 @@ from typing import Final
 
 from member_agent.scheduling.plugins.binpack import Binpack
 from member_agent.scheduling.plugins.capacity import Capacity
+from member_agent.scheduling.plugins.cdp import Cdp
 from member_agent.scheduling.plugins.conformance import Conformance
 from member_agent.scheduling.plugins.drf import Drf
 from member_agent.scheduling.plugins.gang import Gang
 from member_agent.scheduling.plugins.nodegroup import NodeGroup
 from member_agent.scheduling.plugins.nodeorder import NodeOrder
 from member_agent.scheduling.plugins.overcommit import Overcommit
+from member_agent.scheduling.plugins.pdb import Pdb
 from member_agent.scheduling.plugins.predicates import Predicates
 from member_agent.scheduling.plugins.priority import Priority
 from member_agent.scheduling.plugins.proportion import Proportion
@@ -33,6 +35,8 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     Capacity,
     NodeOrder,
     Binpack,
+    Cdp,
+    Pdb,
     NodeGroup,
     ResourceStrategyFit,
     TaskTopology,

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from apis import keys
-from apis.vectors import EMPTY, ResourceVector
+from apis.vectors import EMPTY, ResourceVector, total
 from member_agent.scheduling.plugins.hooks import Hook
-from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Figures, Order, Plugin, Session, Vote
+from member_agent.scheduling.plugins.lending import beyond_deserved, lent
+from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Figures, Order, Plugin, Session, Victim, Vote
 from member_agent.scheduling.plugins.sentences import over_limit
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.snapshot import Waiting
@@ -33,11 +34,11 @@ class Capacity(Plugin):
 
     name = "capacity"
     arguments = Arguments
-    later = frozenset({"ancestorReclaimLevel"})
 
     def __init__(self, arguments: Arguments, *, session: Session, hooks: frozenset[Hook] = frozenset(Hook)) -> None:
         super().__init__(arguments, session=session, hooks=hooks)
         self._deep = Hook.HIERARCHY in hooks
+        self._level = arguments.ancestor_reclaim_level
         self._limits = limits(session.total, {queue.name: self._share(queue.name) for queue in session.queues.values()})
 
     def _share(self, name: str) -> QueueShare:
@@ -86,6 +87,35 @@ class Capacity(Plugin):
             found = over_limit(name, held[name], self.limit(name).most, request=request, pods=pods, of=of)
             least = found if found.pods < least.pods else least
         return least
+
+    def entitled(self, gang: Waiting, *, request: ResourceVector) -> Ballot:
+        """Its queue deserves it, and so does every queue above it that says what it deserves."""
+        queue = gang.group.queue
+        for name in self._path(queue):
+            if name == queue or self._named(name):
+                found = beyond_deserved(name, self._held(name), self._named(name), request)
+                if found is not None:
+                    return found
+        return Vote.PERMIT
+
+    def lends(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim]:
+        """With ancestorReclaimLevel N the queue and the N queues above it must be beyond what they deserve."""
+        above = set(self._path(gang.group.queue))
+        return lent(
+            victims,
+            request=total(pod.shape.requests for pod in gang.pods),
+            held=self._held,
+            deserved=self._named,
+            guarantee=lambda name: self.limit(name).guarantee,
+            path=lambda name: [each for each in self._path(name) if each not in above],
+            levels=1 + (self._level if self._deep else 0),
+        )
+
+    def _named(self, queue: str) -> ResourceVector:
+        """What a queue is said to deserve, within what it may have; nothing for one that only borrows."""
+        found = self.session.queues.get(queue)
+        deserved = self.limit(queue).deserved
+        return ResourceVector({name: deserved.get(name) for name in found.deserved}) if found is not None else EMPTY
 
     def job_enqueueable(self, gang: Waiting) -> Ballot:
         queue, session = gang.group.queue, self.session

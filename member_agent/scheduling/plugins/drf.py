@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from apis.vectors import ResourceVector
+from machinery.informer import Key
 from member_agent.scheduling.plugins.hooks import Hook
-from member_agent.scheduling.plugins.protocol import Nothing, Order, Plugin, Session
+from member_agent.scheduling.plugins.protocol import Ballot, Nothing, Order, Plugin, Session, Victim, Vote
 from member_agent.scheduling.snapshot import Waiting
+from member_agent.scheduling.usage import add
 from policies.shares import Leaf, dominant, hierarchical
+
+SAME: Final = 1e-6
+"""Shares that differ by no more than this are equal."""
 
 
 class Drf(Plugin):
@@ -28,6 +38,52 @@ class Drf(Plugin):
             for name, amount in spaces.promised(queue, namespace).items():
                 amounts[name] = amounts.get(name, 0) + amount
         return dominant(amounts, self._total) / spaces.weight(namespace)
+
+    def preemptable(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim]:
+        """Pods of gangs that hold at least as large a share without them as the gang does with what it asks for."""
+        share = self._with(self.session.holds(gang.key), gang)
+        left: dict[Key, dict[str, int]] = {}
+        found = []
+        for victim in victims:
+            held = left.setdefault(victim.gang, dict(self.session.holds(victim.gang)))
+            add(held, victim.pod.shape.requests, times=-1)
+            if share <= dominant(held, self._total) + SAME:
+                found.append(victim)
+            else:
+                add(held, victim.pod.shape.requests, times=1)
+        return found
+
+    def entitled(self, gang: Waiting, *, request: ResourceVector) -> Ballot:
+        """With enableHierarchy every queue that is behind by the tree; `lends` says behind whom."""
+        return Vote.PERMIT if Hook.HIERARCHY in self.hooks else Vote.ABSTAIN
+
+    def lends(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim] | None:
+        """With enableHierarchy pods of queues that are ahead by the tree even after the exchange."""
+        if Hook.HIERARCHY not in self.hooks:
+            return None
+        held = {name: dict(self.session.held(name)) for name in self.session.queues}
+        own = held.get(gang.group.queue)
+        if own is None:
+            return []
+        for pod in gang.pods:
+            add(own, pod.shape.requests, times=1)
+        return [victim for victim in victims if victim.queue in held and self._ahead(gang.group.queue, victim, held)]
+
+    def _ahead(self, queue: str, victim: Victim, held: dict[str, dict[str, int]]) -> bool:
+        """Whether the victim's queue is served after the other one, all exchanged; then the victim is taken out."""
+        add(held[victim.queue], victim.pod.shape.requests, times=-1)
+        leaves = {name: replace(self._leaf(name, blocked=False), held=amounts) for name, amounts in held.items()}
+        steps = hierarchical(list(leaves.values()), available=self._total)
+        if steps[leaves[queue].path] < steps[leaves[victim.queue].path]:
+            return True
+        add(held[victim.queue], victim.pod.shape.requests, times=1)
+        return False
+
+    def _with(self, held: Mapping[str, int], gang: Waiting) -> float:
+        amounts = dict(held)
+        for pod in gang.pods:
+            add(amounts, pod.shape.requests, times=1)
+        return dominant(amounts, self._total)
 
     def queue_order(self, queue: str) -> Order:
         if Hook.HIERARCHY not in self.hooks:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from member_agent.scheduling.plugins.protocol import Ballot, Order, Plugin, Vote
+from machinery.informer import Key
+from member_agent.scheduling.plugins.protocol import Ballot, Order, Plugin, Victim, Vote
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
+from member_agent.views import GroupView
 from member_agent.views.waits import NOT_ENOUGH_OF_TASK, NOT_ENOUGH_TASKS
 
 
 def floors(gang: Waiting) -> dict[str, int]:
     """Minimum by task; nothing where the tasks' minima add up to more than the gang's: then only the total counts."""
-    if not gang.group.min_task_member:
+    return floors_of(gang.group)
+
+
+def floors_of(group: GroupView) -> dict[str, int]:
+    """The same of a group."""
+    if not group.min_task_member:
         return {}
-    found = dict(gang.group.min_task_member)
-    return {} if sum(found.values()) > gang.group.min_member else found
+    found = dict(group.min_task_member)
+    return {} if sum(found.values()) > group.min_member else found
 
 
 class Gang(Plugin):
@@ -41,6 +48,25 @@ class Gang(Plugin):
 
     def job_starving(self, gang: Waiting, *, placed: Mapping[str, int]) -> bool:
         return not self.job_ready(gang, placed=placed)
+
+    def preemptable(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim]:
+        """Pods without which their gangs still have their minima. A minimum of one binds nobody: such a gang may go whole."""
+        standing: dict[Key, dict[str, int]] = {}
+        return [victim for victim in victims if self._spares(victim, standing)]
+
+    def reclaimable(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim]:
+        return self.preemptable(gang, victims=victims)
+
+    def _spares(self, victim: Victim, standing: dict[Key, dict[str, int]]) -> bool:
+        """Whether the gang can do without it beside those that were counted out before; then it is."""
+        group, task = victim.group, victim.pod.task
+        if group is None or group.min_member <= 1:
+            return True
+        left = standing.setdefault(victim.gang, dict(self.session.standing(victim.gang)))
+        if sum(left.values()) <= group.min_member or left.get(task, 0) <= floors_of(group).get(task, 0):
+            return False
+        left[task] -= 1
+        return True
 
 
 def _missing(gang: Waiting, there: Mapping[str, int]) -> Reason | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from apis.vectors import EMPTY, ResourceVector
+from apis.vectors import EMPTY, ResourceVector, total
 from member_agent.scheduling.plugins.hooks import Hook
-from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Figures, Nothing, Order, Plugin, Session, Vote
+from member_agent.scheduling.plugins.lending import beyond_deserved, lent
+from member_agent.scheduling.plugins.protocol import Allowance, Ballot, Figures, Nothing, Order, Plugin, Session, Victim, Vote
 from member_agent.scheduling.plugins.sentences import at_limit, over_limit
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
@@ -66,6 +67,26 @@ class Proportion(Plugin):
     def allocatable(self, queue: str, *, request: ResourceVector, pods: int) -> Allowance:
         held: Mapping[str, int] = self.session.held(queue, alone=True)
         return over_limit(queue, held, self.deserved(queue), request=request, pods=pods, of="its share")
+
+    def entitled(self, gang: Waiting, *, request: ResourceVector) -> Ballot:
+        queue = gang.group.queue
+        found = beyond_deserved(queue, self.session.held(queue, alone=True), self._shares(queue), request)
+        return found or Vote.PERMIT
+
+    def lends(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim]:
+        return lent(
+            victims,
+            request=total(pod.shape.requests for pod in gang.pods),
+            held=lambda name: self.session.held(name, alone=True),
+            deserved=self._shares,
+            guarantee=lambda name: self.session.queues[name].guarantee if name in self.session.queues else EMPTY,
+            path=lambda name: (name,),
+        )
+
+    def _shares(self, queue: str) -> Mapping[str, int]:
+        """What it deserves of every resource of the cluster, nothing included."""
+        deserved = self.deserved(queue)
+        return {name: deserved.get(name) for name in self.session.total}
 
     def job_enqueueable(self, gang: Waiting) -> Ballot:
         queue, wanted = gang.group.queue, plain(gang.group.min_resources)

@@ -27,6 +27,7 @@ from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
 from member_agent.scheduling.surroundings import Surroundings
 from member_agent.views import GroupView, PodView, QueueView
+from member_agent.views.budgets import BudgetView
 from member_agent.views.quotas import QuotaView
 from policies.shapes import PodShape
 
@@ -46,13 +47,16 @@ Order = tuple[Any, ...] | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod that might be evicted: where it runs, its gang, and how many of the gang stand."""
+    """A pod that might be evicted: where it runs, its gang, whose priority counts, and the gang's group. `breaks`: without it
+    the gang falls below its minimum, though others of the gang may go."""
 
     pod: PodView
     row: int
     gang: Key
     queue: str
     priority: int
+    group: GroupView | None = None
+    breaks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,10 @@ class Session(Protocol):
         """What pods of a gang hold."""
         ...
 
+    def standing(self, gang: Key) -> Mapping[str, int]:
+        """Pods of a gang that hold nodes or succeeded, by task, less those that this session evicts."""
+        ...
+
     def sites(self, gang: Key) -> Sequence[tuple[str, str]]:
         """Task and node of every pod of a gang that held room as the session began."""
         ...
@@ -142,6 +150,16 @@ class Session(Protocol):
     @property
     def namespaces(self) -> Namespaces:
         """What namespaces hold of each queue and are promised there, and their weights."""
+        ...
+
+    @property
+    def budgets(self) -> Mapping[str, Sequence[BudgetView]]:
+        """PodDisruptionBudgets by namespace."""
+        ...
+
+    @property
+    def going(self) -> Sequence[PodView]:
+        """Pods whose eviction this session decided or looks at, and those decided before that nobody has seen leave yet."""
         ...
 
     @property
@@ -293,6 +311,15 @@ class Plugin:
         """Which of them may be evicted for a gang of another queue; None: no opinion."""
         raise NotImplementedError
 
+    def lends(self, gang: Waiting, *, victims: Sequence[Victim]) -> Sequence[Victim] | None:
+        """Which of them their queues only borrow room for: in the order given, each beside those before it. All plugins of all
+        tiers must agree, and one has to say it: what queues deserve is taken from nobody."""
+        raise NotImplementedError
+
+    def entitled(self, gang: Waiting, *, request: ResourceVector) -> Ballot:
+        """May the gang's queue take so much back from other queues?"""
+        raise NotImplementedError
+
     def victims(self) -> Iterable[Victim]:
         """Pods that are to go whoever waits."""
         raise NotImplementedError
@@ -322,6 +349,8 @@ GATES: Final[Mapping[str, Hook | None]] = {
     "wakes": None,
     "preemptable": Hook.PREEMPTABLE,
     "reclaimable": Hook.RECLAIMABLE,
+    "lends": Hook.RECLAIMABLE,
+    "entitled": Hook.PREEMPTIVE,
     "victims": Hook.VICTIM,
 }
 """Every question and the flag that switches its answer off; None: it cannot be switched off."""

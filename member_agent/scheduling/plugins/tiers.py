@@ -218,8 +218,24 @@ class Tiers:
         return self._agreed("preemptable", gang, victims)
 
     def reclaimable(self, gang: Waiting, *, victims: Sequence[Victim]) -> list[Victim]:
-        """Who may be evicted for a gang of another queue, in the order given."""
-        return self._agreed("reclaimable", gang, victims)
+        """Who may be evicted for a gang of another queue, in the order given: of those that `lends` leaves. Where no plugin has
+        an opinion beyond what queues lend, that decides."""
+        lent = self._lent(gang, victims)
+        return self._agreed("reclaimable", gang, lent) if self._by_tier["reclaimable"] else lent
+
+    def _lent(self, gang: Waiting, victims: Sequence[Victim]) -> list[Victim]:
+        opinions = [ask(gang, victims=victims) for ask in self._all["lends"]]
+        named = [{each.pod.uid for each in said} for said in opinions if said is not None]
+        agreed = set[str]().union(*named[:1]).intersection(*named[1:])
+        return [victim for victim in victims if victim.pod.uid in agreed]
+
+    def entitled(self, gang: Waiting, *, request: ResourceVector) -> Reason | None:
+        """Why its queue may take nothing back from others: a plugin says so, or none says what it deserves."""
+        ballots = [ask(gang, request=request) for ask in self._all["entitled"]]
+        rejected = next((each for each in ballots if isinstance(each, Reason)), None)
+        if rejected is not None or Vote.PERMIT in ballots:
+            return rejected
+        return Reason("NothingDeserved", f"no plugin says what queue {gang.group.queue} deserves")
 
     def _agreed(self, question: str, gang: Waiting, victims: Sequence[Victim]) -> list[Victim]:
         """Plugins that answer None abstain. A tier in which anybody answers decides, also where it names nobody: otherwise a

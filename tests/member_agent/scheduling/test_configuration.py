@@ -273,7 +273,7 @@ def test_a_config_map_is_followed_live(where: Place, caplog: pytest.LogCaptureFi
         await settle()
         assert str(where) in keeper.profile.troubles
         assert actions(keeper.profile) == ("allocate",)
-        await say("actions: 'allocate, shuffle'")
+        await say("actions: 'allocate, gangpreempt'")
         await settle()
         assert not keeper.profile.troubles
         await port.delete(kinds.CONFIGMAP, where.name, namespace=where.namespace)
@@ -284,7 +284,7 @@ def test_a_config_map_is_followed_live(where: Place, caplog: pytest.LogCaptureFi
     with caplog.at_level(logging.INFO, logger="member_agent.scheduling.profile"):
         keep(story)
     assert "there is no action sleep" in caplog.text
-    assert "action shuffle is not there yet" in caplog.text
+    assert "action gangpreempt is not there yet" in caplog.text
 
 
 def test_a_file_is_followed_live_through_bad_bytes_and_its_end(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from member_agent.scheduling.configuration import BadConfiguration
-from member_agent.scheduling.plugins.protocol import Victim
+from member_agent.scheduling.plugins.conformance import Conformance
+from member_agent.scheduling.plugins.protocol import Nothing, Victim
 from member_agent.views import project_queue
 from member_agent.views.hints import TASK_PRIORITY
 from policies.shapes import PodShape, Taint
@@ -401,7 +402,8 @@ def test_conformance_and_priority_name_no_victims_that_matter_more() -> None:
     victims = [Victim(pod, 0, ("ns", "v"), "default", 5 if pod.uid == "equal" else 0) for pod in listed]
     asked = session.waiting[0]
     assert [each.pod.uid for each in session.tiers.preemptable(asked, victims=victims)] == ["low"]
-    assert [each.pod.uid for each in session.tiers.reclaimable(asked, victims=victims)] == ["low", "equal"]
+    conformance = Conformance(Nothing(), session=session)
+    assert [each.pod.uid for each in conformance.reclaimable(asked, victims=victims)] == ["low", "equal"]
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------

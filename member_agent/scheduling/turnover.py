@@ -1,0 +1,234 @@
+"""Who goes and for whom room is kept, in one session: earmarks of earlier rounds and what this one adds to them.
+
+Room that is kept is taken from everybody, and stands in the books of its gang, from the beginning of a session on. A gang
+starts on it as soon as it is really free; pods that leave free it one after the other, and the gang's minimum starts together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from machinery.informer import Key
+from member_agent.aspects import plain
+from member_agent.room import Mask, Shortage, Spot
+from member_agent.scheduling.decisions import Binding, Eviction
+from member_agent.scheduling.earmarks import Earmark, Place
+from member_agent.scheduling.reasons import Reason
+from member_agent.views import PodView
+from policies.shapes import PodShape
+
+if TYPE_CHECKING:
+    from member_agent.scheduling.plugins.protocol import Victim
+    from member_agent.scheduling.session import OpenSession
+    from member_agent.scheduling.snapshot import Snapshot, Waiting
+
+CLEARING = "RoomIsCleared"
+"""Why a gang waits for which others were evicted."""
+NODES_TOLD = 3
+"""Nodes that are named in a sentence."""
+
+
+class Turnover:
+    """The earmarks and evictions of one session."""
+
+    def __init__(self, session: OpenSession, snapshot: Snapshot) -> None:
+        self._session = session
+        self.holders = snapshot.holders
+        self._rows: dict[str, int] = {}
+        self.kept: dict[Key, Earmark] = {}
+        """What is kept, by gang."""
+        self.changed: dict[Key, Earmark] = {}
+        self.ended: dict[Key, Reason | None] = {}
+        """What is kept no more: its gang starts, or why it does not."""
+        self.met: set[Key] = set()
+        """Gangs that were looked at because room is kept for them."""
+        self.evictions: list[Eviction] = []
+        self.nominated: list[Binding] = []
+        self.out: dict[str, Victim] = {}
+        """Victims that are out of the books."""
+        self._placed: dict[Key, dict[str, int]] = {}
+        for earmark in self.holders.earmarks:
+            lost = next((place.node for place in earmark.places if not self._stands(place.node)), "")
+            if lost:
+                text = f"node {lost}, where room was cleared, takes no pods any more"
+                self.ended[earmark.gang] = Reason("NodeLost", text)
+            else:
+                self.kept[earmark.gang] = earmark
+                self._charge(earmark, 1)
+                for place in earmark.places:  # its pods wait and hold at once: they want no more than they hold
+                    session.want(earmark.queue, place.shape.requests, times=-place.count)
+
+    def occupy(self) -> None:
+        """Take the kept room from everybody."""
+        for earmark in self.kept.values():
+            self._take(earmark)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def row_of(self, node: str) -> int | None:
+        """Its row; None for a node that nobody knows."""
+        if not self._rows:
+            self._rows = {name: row for row, name in enumerate(self._session.room.layout.names)}
+        return self._rows.get(node)
+
+    def standing(self, key: Key) -> dict[str, int]:
+        """Pods of a gang that hold nodes or succeeded, by task, less those that this session evicts. Not to be changed."""
+        known = self._placed.get(key)
+        if known is None:
+            stands = self.holders.one(key)
+            known = self._placed[key] = dict(stands.placed) if stands is not None else {}
+        return known
+
+    def leaving(self) -> list[Spot]:
+        """Room of pods that are on their way out, those that this session evicts included."""
+        found = ((self.row_of(node), shape) for node, shape in self.holders.leaving)
+        going = [Spot(victim.row, victim.pod.shape, 1) for victim in self.out.values()]
+        return [*(Spot(row, shape, 1) for row, shape in found if row is not None), *going]
+
+    # --- starting ----------------------------------------------------------------------------------------------------
+
+    def redeem(self) -> None:
+        """Start gangs for which room was cleared, where it is free by now."""
+        if not self.kept:
+            return
+        for gang in self._session.waiting:
+            earmark = self.kept.get(gang.key)
+            if earmark is not None:
+                self.met.add(gang.key)
+                self._release(earmark)
+                self._start(gang, earmark)
+
+    def _start(self, gang: Waiting, earmark: Earmark) -> None:
+        from member_agent.scheduling.actions.allocate import split  # actions know sessions, not the other way round
+
+        session = self._session
+        pods = session.tiers.tasks_in_order(gang.pods)
+        if session.tiers.job_ready(gang, placed=gang.tally.placed):
+            self._some(gang, earmark, pods)
+            return
+        first, _ = split(gang, pods)
+        needs = [(shape, len(listed)) for shape, listed in _by_shape(first)]
+        spots = session.room.place(needs, within=self._cleared(earmark))
+        if isinstance(spots, Shortage):
+            spots = session.room.place(needs, within=session.open_to(gang))
+        if isinstance(spots, Shortage) or not session.start(gang, first, spots):
+            self._keep(gang, earmark)
+        else:
+            self.ended[gang.key] = None
+            del self.kept[gang.key]
+
+    def _some(self, gang: Waiting, earmark: Earmark, pods: Sequence[PodView]) -> None:
+        """Of a gang that has its minimum those start that find their room free."""
+        session, names = self._session, self._session.room.layout.names
+        left = {(place.node, place.shape): place.count for place in earmark.places}
+        for shape, listed in _by_shape(pods):
+            meant = [key for key, count in left.items() if count and key[1].requests == shape.requests]
+            if not meant:
+                continue
+            mask = self._mask(node for node, _ in meant)
+            spots = session.room.place_some(shape, min(len(listed), sum(left[key] for key in meant)), within=mask)
+            if spots and session.start(gang, listed[: sum(spot.count for spot in spots)], spots):
+                for spot in spots:
+                    key = next(each for each in meant if each[0] == names[spot.row])
+                    left[key] = max(left[key] - spot.count, 0)
+        places = tuple(Place(node, shape, count) for (node, shape), count in left.items() if count)
+        rest = dataclasses.replace(earmark, places=places)
+        if places:
+            self.kept[gang.key] = rest
+            self._keep(gang, rest)
+            if rest != earmark:
+                self.changed[gang.key] = rest
+        else:
+            self.ended[gang.key] = None
+            del self.kept[gang.key]
+
+    def _keep(self, gang: Waiting, earmark: Earmark) -> None:
+        """It has to wait longer."""
+        self._charge(earmark, 1)
+        self._take(earmark)
+        self.tell(gang)
+
+    def tell(self, gang: Waiting) -> None:
+        """Say for what it waits."""
+        earmark = self.kept[gang.key]
+        nodes = list(dict.fromkeys(place.node for place in earmark.places))
+        names = ", ".join(nodes[:NODES_TOLD]) + (f" and {len(nodes) - NODES_TOLD} more" if len(nodes) > NODES_TOLD else "")
+        text = f"{gang.tally.total_placed} of {gang.group.min_member} pods of the gang have nodes; "
+        self._session.refuse(gang, Reason(CLEARING, f"{text}room for {earmark.pods} is being cleared on {names}"))
+
+    # --- what clearing decides ---------------------------------------------------------------------------------------
+
+    def lose(self, victim: Victim, *, times: int = 1) -> None:
+        """Take a victim out of the books, or with -1 back in again; of its room its row knows."""
+        spot = Spot(victim.row, victim.pod.shape, 1)
+        self._session.account(victim.gang, victim.queue, [spot], times=-times)
+        if times > 0:
+            self.out[victim.pod.uid] = victim
+        else:
+            del self.out[victim.pod.uid]
+        placed = self.standing(victim.gang)
+        placed[victim.pod.task] = placed.get(victim.pod.task, 0) - times
+
+    def evict(self, victims: Sequence[Victim], *, action: str, reason: Mapping[str, Reason], beneficiary: Key | None) -> None:
+        """They go, for `reason` by UID."""
+        self.evictions += [Eviction(each.pod, action, reason[each.pod.uid], beneficiary) for each in victims]
+
+    def earmark(self, gang: Waiting, pods: Sequence[PodView], spots: Sequence[Spot]) -> None:
+        """Keep this for a gang, beside what was kept before."""
+        names = self._session.room.layout.names
+        before = self.kept.get(gang.key)
+        places = Counter({(place.node, place.shape): place.count for place in before.places} if before else {})
+        for spot in spots:
+            places[names[spot.row], plain(spot.shape)] += spot.count
+        kept = Earmark(gang.key, gang.group.queue, tuple(Place(*at, count) for at, count in places.items()))
+        self.changed[gang.key] = self.kept[gang.key] = kept
+        ahead = {shape: iter(listed) for shape, listed in _by_shape(pods)}
+        for spot in spots:
+            for _ in range(spot.count):
+                self.nominated.append(Binding(next(ahead[spot.shape]), names[spot.row]))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _stands(self, node: str) -> bool:
+        row = self.row_of(node)
+        return row is not None and bool(self._session.room.layout.usable[row])
+
+    def _row(self, place: Place) -> int:
+        row = self.row_of(place.node)
+        assert row is not None, place.node  # places on nodes that went were left out
+        return row
+
+    def _spots(self, earmark: Earmark) -> list[Spot]:
+        return [Spot(self._row(place), place.shape, place.count) for place in earmark.places]
+
+    def _cleared(self, earmark: Earmark) -> Mask:
+        return self._mask(place.node for place in earmark.places)
+
+    def _mask(self, nodes: Iterable[str]) -> Mask:
+        mask: Mask = np.zeros(len(self._session.room.layout.names), dtype=np.bool_)
+        mask[[row for node in nodes if (row := self.row_of(node)) is not None]] = True
+        return mask
+
+    def _charge(self, earmark: Earmark, times: int) -> None:
+        self._session.account(earmark.gang, earmark.queue, self._spots(earmark), times=times)
+
+    def _take(self, earmark: Earmark) -> None:
+        for spot in self._spots(earmark):
+            self._session.room.take(spot)
+
+    def _release(self, earmark: Earmark) -> None:
+        for spot in self._spots(earmark):
+            self._session.room.give_back([spot])
+        self._charge(earmark, -1)
+
+
+def _by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
+    found: dict[PodShape, list[PodView]] = {}
+    for pod in pods:
+        found.setdefault(pod.shape, []).append(pod)
+    return list(found.items())
