@@ -6,12 +6,14 @@ answers what no published row can, inter-pod affinity and volumes for two.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
+from apis import keys
 from policies.shapes import Gang, PodTemplate, Pool, TaskSpec, read_gang
 from policies.shapes import UnreadableShape as Malformed
 
@@ -133,6 +135,17 @@ def requirements_of(document: bytes) -> dict[str, Any]:
     meta, spec = job.get("metadata") or {}, job.get("spec") or {}
     tasks = [_task(index, task) for index, task in enumerate(spec.get("tasks") or [])]
     return {"namespace": meta.get("namespace", ""), "job": meta.get("name", ""), "tasks": tasks}
+
+
+def fingerprint(document: bytes) -> str:
+    """A short name for what decides where a Job may run: the same for Jobs that differ in nothing but their names. The name
+    counts where somebody's terms speak of it."""
+    found = requirements_of(document)
+    if keys.JOB_NAME not in str(found["tasks"]):
+        found["job"] = ""
+    spec = msgspec.json.decode(document).get("spec") or {}
+    told = msgspec.json.encode((found, spec.get("minAvailable")), order="deterministic")
+    return hashlib.blake2b(told, digest_size=8).hexdigest()
 
 
 def _task(index: int, task: Mapping[str, Any]) -> dict[str, Any]:

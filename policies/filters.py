@@ -126,7 +126,7 @@ def capacity(question: Question) -> Verdict:
     gang = capacities.without_names(question.gang) if capacities.names_nodes(question.gang) else question.gang
     question.packing = fit.pack(question.room, gang)
     answers = question.capacity.answers
-    told = answers.get(question.gang.digest) if answers is not None else None
+    told = answers.get(question.job.asked_as) if answers is not None else None
     match question.packing.answer:
         case Answer.NO:
             # Rows are rounded down and a packing may be missed: the member knows better, as long as nothing was sent since.

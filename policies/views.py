@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from apis import keys, kinds, runs
-from policies import statuses, verdicts
+from policies import asked, statuses, verdicts
 from policies.shapes import Gang, Pool, TaskSpec, UnreadableShape, read_gang
 from policies.statuses import JobStatus
 from policies.troubles import TROUBLES
@@ -99,6 +99,13 @@ class JobView:
     """`status.state.phase`, "" before the first status."""
     encoded: bytes = b"{}"
     """The whole status, as bytes."""
+    beyond: str = ""
+    """Where only a member can tell whether it fits: a short name for all that decides it, which the gang does not say."""
+
+    @property
+    def asked_as(self) -> str:
+        """Hash under which members are asked about it."""
+        return self.beyond or (self.gang.digest if self.gang is not None else "")
 
     @property
     def status(self) -> JobStatus:
@@ -373,6 +380,7 @@ class Projections:
             problem=problem,
             phase=sys.intern(head.status.state.phase),
             encoded=statuses.encode(head.status),
+            beyond=asked.fingerprint(document) if gang is not None and gang.unknown else "",
         )
 
     def _job_spec(self, raw: msgspec.Raw) -> tuple[_JobSpec, Gang | None, Problem | None]:

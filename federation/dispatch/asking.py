@@ -206,7 +206,7 @@ class Asking:
         except NotFound:
             return None
         job = self._projections.job(document)
-        if job.gang is None or job.gang.digest != digest:
+        if job.gang is None or job.asked_as != digest:
             return None
         shape = Shape(
             hash=digest,

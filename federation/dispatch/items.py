@@ -159,7 +159,7 @@ class Plan:
     unclear: tuple[tuple[Key, str], ...] = ()
     """Cases whose story has no edge in the table, each with that story: left alone, and told."""
     asks: tuple[tuple[Key, str, tuple[str, ...]], ...] = ()
-    """Cases that wait, each with the digest of its gang and the clusters whose scheduler could tell more."""
+    """Cases that wait, each with the hash under which it is asked about and the clusters whose scheduler could tell more."""
 
     def encoded(self) -> bytes:
         """The plan as bytes: equal for equal snapshots."""

@@ -152,7 +152,7 @@ class Chooser:
             penalty=min(1.0, member.penalty + TIMEOUT_PENALTY * timeouts.get(name, 0)),
             alike=floor.unsure[gang.digest],
             unlike=floor.unsure.total() - floor.unsure[gang.digest],
-            overdue=gang.digest in member.overdue,
+            overdue=job.asked_as in member.overdue,
         )
 
     def _judge(self, question: Question) -> Verdict:
@@ -163,7 +163,7 @@ class Chooser:
         distrusted = self._floors[question.cluster.name].member.distrusted
         if distrusted:
             return Verdict(UNTRUSTED, distrusted, (Wake.CAPACITY,))
-        memo = (question.gang.digest, question.cluster.name)
+        memo = (question.job.asked_as, question.cluster.name)
         known = self._no_room.get(memo)
         filters = self._rules.filters if known is None else tuple(name for name in self._rules.filters if name != "capacity")
         verdict = judge(question, filters=filters)

@@ -265,7 +265,7 @@ class Planning:
         choice = self._chooser.choose(job, gang=gang, policy=candidate.policy, timeouts=seen.run.record.start_timeouts)
         if choice.cluster is None:
             if choice.asks:
-                self._asks.append((candidate.case.key, gang.digest, choice.asks))
+                self._asks.append((candidate.case.key, job.asked_as, choice.asks))
             self._tell(candidate, Act.WAIT, choice.decision)
             return
         member = self._members[choice.cluster]

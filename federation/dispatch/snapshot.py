@@ -52,7 +52,7 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Member:
     """One cluster: its fence number (None until this leader raised it), capacity, promises, and the penalty for late starts.
-    `overdue`: digests of gangs that it was asked about in vain; `distrusted`: why its profile is not believed, or ""."""
+    `overdue`: hashes that it was asked about in vain; `distrusted`: why its profile is not believed, or ""."""
 
     cluster: ClusterView
     fence: int | None = None

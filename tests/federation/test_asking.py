@@ -154,3 +154,37 @@ def test_lists_hold_each_digest_once_and_the_first_ones() -> None:
 @pytest.mark.parametrize("wishes", [{}])
 def test_without_wishes_there_are_no_lists(wishes: dict[tuple[str, str], tuple[str, frozenset[str]]]) -> None:
     assert lists(wishes) == {}
+
+
+def test_jobs_that_are_alike_but_for_whom_they_want_beside_them_get_answers_of_their_own() -> None:
+    def beside_db(shape: Tree) -> int:
+        return int("db" in json.dumps(shape["requirements"]["tasks"]))
+
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", cpus=64, scheduler=beside_db)
+        await world.clock.sleep(5)
+        await world.submit(apart("cache"))
+        await world.submit(apart("db"))
+        await world.until_phase("db", "Running", within=10)
+        await world.clock.sleep(2 * PATIENCE)
+        assert not (await world.binding("cache"))["spec"].get("clusters")
+
+    story(tell)
+
+
+def test_a_hub_that_takes_over_asks_again_and_places_what_was_answered() -> None:
+    async def tell(world: World) -> None:
+        first = world.hub()
+        east = world.member("east", scheduler=lambda shape: 0)
+        await world.clock.sleep(5)
+        await world.submit(apart("train"))
+        await world.clock.sleep(5)
+        first.cancel()
+        await world.clock.sleep(30)
+        world.hub()
+        await world.clock.sleep(15)
+        east.scheduler = lambda shape: 1
+        await world.until_phase("train", "Running", within=15)
+
+    story(tell)

@@ -11,6 +11,7 @@ import pytest
 from policies import asked
 from policies.asked import Shape, UnreadableShape
 from policies.shapes import Pool
+from policies.views import JobView, Projections
 
 SPREAD = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}}
 
@@ -82,3 +83,30 @@ def test_the_first_are_asked_about_each_once_and_within_the_size() -> None:
     assert len(msgspec.json.encode(kept)) <= asked.MOST_BYTES
     large = Shape("large", msgspec.Raw(msgspec.json.encode({"much": "x" * asked.ONE_SHAPE})))
     assert [each.hash for each in asked.within([large, shape("small")])] == ["small"]
+
+
+def affine(app: str, *, name: str = "train", namespace: str = "team", key: str = "app") -> JobView:
+    term = {"labelSelector": {"matchLabels": {key: app}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pod = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}], "affinity": affinity}
+    spec = {"minAvailable": 1, "tasks": [{"name": "work", "replicas": 1, "template": {"spec": pod}}]}
+    return Projections().job(json.dumps({"metadata": {"name": name, "namespace": namespace}, "spec": spec}).encode())
+
+
+def test_jobs_are_asked_about_together_only_where_all_is_equal_that_decides() -> None:
+    one = affine("db")
+    assert one.gang == affine("cache").gang  # to rows they are alike
+    assert one.asked_as != affine("cache").asked_as
+    assert one.asked_as != affine("db", namespace="other").asked_as
+    assert one.asked_as == affine("db", name="again").asked_as
+    by_name = affine("train", key="volcano.sh/job-name")
+    assert by_name.asked_as != affine("train", name="again", key="volcano.sh/job-name").asked_as
+
+
+def test_where_rows_decide_equal_gangs_are_asked_about_together() -> None:
+    pod = {"containers": [{"name": "main", "image": "a", "resources": {"requests": {"cpu": "2"}}}]}
+    spec = {"tasks": [{"name": "work", "replicas": 1, "template": {"spec": pod}}]}
+    jobs = [{"metadata": {"name": name, "namespace": name}, "spec": spec} for name in ("one", "two")]
+    one, two = (Projections().job(json.dumps(each).encode()) for each in jobs)
+    assert one.gang is not None
+    assert one.asked_as == two.asked_as == one.gang.digest
