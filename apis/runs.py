@@ -129,6 +129,8 @@ class BindingRun(_Wire, frozen=True):
     """The next epoch is above it: a member knows an epoch that this hub forgot."""
     order: str = ""
     """UID of the Command that was carried out last: written with what it did, so that it is done once."""
+    asked: str = ""
+    """Its action, where the members of the present epoch are to carry it out; their Works are told until they were."""
 
     @property
     def all_gone(self) -> bool:

@@ -196,6 +196,8 @@ def _told(job: JobView, *, binding: BindingView | None, folded: Folded) -> JobSt
 
 def _by_state(binding: BindingView, folded: Folded, run: Run) -> JobStatus:
     decision = binding.decision or verdicts.Gist(Outcome.WAITING)
+    if decision.outcome is Outcome.REFUSED and decision.reason in verdicts.ENDED_HERE:
+        return _plain(verdicts.ENDED_HERE[decision.reason], decision.reason, decision.message)
     match run.state:
         case RunState.GRANTED:
             return _unclear(_granted(binding, folded), decision)

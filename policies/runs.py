@@ -137,7 +137,21 @@ class DeleteWork:
     cluster: str
 
 
-Effect = CreateWork | RewriteRecord | DeleteWork
+@dataclass(frozen=True, slots=True)
+class RewriteManifest:
+    """Make the Work's manifest anew from the Job as it is now: it was edited."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassOn:
+    """Write on the Work of this part what the binding says that its member is asked to do."""
+
+    cluster: str
+
+
+Effect = CreateWork | RewriteRecord | RewriteManifest | PassOn | DeleteWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +200,8 @@ def _grant(record: BindingRun, event: Grant) -> Step:
     ended = tuple(Past(record.epoch, name, part.fence, part.ground) for name, part in sorted(record.parts.items()))
     past = (*record.past, *ended)[-KEPT:]
     epoch = max(record.epoch, record.least) + 1
-    return _with(record, epoch=epoch, least=0, parts=parts, past=past), tuple(CreateWork(name) for name in parts)
+    # What the members of an earlier epoch were asked is no business of this one.
+    return _with(record, epoch=epoch, least=0, parts=parts, past=past, asked=""), tuple(CreateWork(name) for name in parts)
 
 
 def _restamp(record: BindingRun, event: Restamp) -> Step:

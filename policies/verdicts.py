@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,10 @@ class Outcome(enum.StrEnum):
     WAITING = "Waiting"
     HELD = "Held"
     REFUSED = "Refused"
+
+
+ENDED_HERE: Final[Mapping[str, str]] = {"TerminateJob": "Terminated", "CompleteJob": "Completed"}
+"""Reasons of a refusal that are no failure: somebody ended the Job by this Command while it did not run; and its phase then."""
 
 
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -219,6 +219,8 @@ class WorkView:
     """The member's status, as bytes."""
     made_from: int = 0
     """Generation of the Job that its manifest was made from; 0 when unknown."""
+    command: str = ""
+    """What its member is asked to do, as it is written."""
 
     @property
     def refusal(self) -> runs.RefusalReason | None:
@@ -455,6 +457,7 @@ class Projections:
             started=status is not None and status.started,
             gathered=status is not None and status.gathered,
             encoded=statuses.encode(status) if status is not None else None,
+            command=annotations.get(keys.COMMAND, ""),
             made_from=int(made_from) if (made_from := annotations.get(keys.JOB_GENERATION, "")).isdecimal() else 0,
         )
 

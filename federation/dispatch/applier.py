@@ -19,13 +19,14 @@ from apis.runs import BindingRun
 from federation.dispatch import documents
 from federation.dispatch.documents import Tree
 from federation.dispatch.items import Act, Carry, Decide, Discard, Item, Release, Relied, Shrink, Sweep, Terms, Versions
+from federation.dispatch.observing import order_text
 from federation.dispatch.snapshot import Key
 from federation.fences import Fences, raise_fence
 from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound, TooLarge
 from machinery.port import Document, PatchType, Port, Preconditions
 from policies import queueing, statuses
 from policies.members import QueueView, project_queue
-from policies.runs import CreateWork, DeleteWork, Effect, RewriteRecord
+from policies.runs import CreateWork, DeleteWork, Effect, PassOn, RewriteManifest, RewriteRecord
 from policies.verdicts import Decision, Outcome
 from policies.views import BindingView, Problem, Projections, WorkView
 
@@ -105,7 +106,7 @@ class Applier:
             await self._prove_refused(item.queue)
         job: Tree | None = None
         problem: Problem | None = None
-        if item.relied is None or any(isinstance(effect, CreateWork) for effect in item.effects):
+        if item.relied is None or any(isinstance(effect, CreateWork | RewriteManifest) for effect in item.effects):
             document = await self._job(item.key, uid=item.job_uid)
             job = documents.parse(document)
             if item.act is Act.PLACE and job["metadata"].get("generation", 0) != item.generation:
@@ -172,7 +173,7 @@ class Applier:
     async def _carry(self, item: Carry) -> Result:
         tree = await self._binding(item.key, relied=item.relied)
         job: Tree | None = None
-        if any(isinstance(effect, CreateWork | RewriteRecord) for effect in item.effects):
+        if any(isinstance(effect, CreateWork | RewriteRecord | RewriteManifest) for effect in item.effects):
             job = documents.parse(await self._job(item.key, uid=item.job_uid))
         binding = self._projections.binding(msgspec.json.encode(tree))
         works, why = await self._effects(item.key, binding=binding, effects=item.effects, terms=item.terms, job=job)
@@ -193,6 +194,10 @@ class Applier:
                         works += await self._create(key, binding=binding, cluster=cluster, terms=terms, job=job)
                     case RewriteRecord(cluster=cluster):
                         works += await self._rewrite(key, binding=binding, cluster=cluster, terms=terms, job=job)
+                    case RewriteManifest(cluster=cluster):
+                        works += await self._remake(key, binding=binding, cluster=cluster, terms=terms, job=job)
+                    case PassOn(cluster=cluster):
+                        works += await self._pass_on(key, binding=binding, cluster=cluster)
                     case DeleteWork(cluster=cluster):
                         await self._delete(key, job_uid=binding.job_uid, cluster=cluster)
             except (Stale, ApiError) as error:
@@ -241,6 +246,41 @@ class Applier:
         name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
         document = await self._port.replace(kinds.WORK, name, tree, namespace=namespace)
         return [self._projections.work(document)]
+
+    async def _remake(self, key: Key, *, binding: BindingView, cluster: str, terms: Terms, job: Tree | None) -> list[WorkView]:
+        """The Work as it would be made from the Job now. One that breaks a rule since it was edited leaves the Work as it is:
+        what runs goes on, and the Job says that the edit is not carried out."""
+        if job is None or binding.run is None or cluster not in binding.run.parts:
+            raise Stale(f"nothing to make anew at {cluster}")
+        problems = self._validate(msgspec.json.encode(job))
+        if problems:
+            raise Stale(f"the edited Job breaks a rule: {problems[0].field}: {problems[0].message}")
+        record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
+        tree = documents.parse(await self._own_work(key, binding=binding, cluster=cluster))
+        made = documents.work(record, cluster=cluster, job=job)
+        tree["metadata"]["annotations"] |= made["metadata"]["annotations"]
+        tree["spec"]["workload"] = made["spec"]["workload"]
+        name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
+        return [self._projections.work(await self._port.replace(kinds.WORK, name, tree, namespace=namespace))]
+
+    async def _pass_on(self, key: Key, *, binding: BindingView, cluster: str) -> list[WorkView]:
+        """The last Command, for the member to carry out: once, whoever dies when, by its id."""
+        if binding.run is None or not binding.run.asked:
+            raise Stale(f"nothing to ask of {cluster}")
+        tree = documents.parse(await self._own_work(key, binding=binding, cluster=cluster))
+        tree["metadata"].setdefault("annotations", {})[keys.COMMAND] = order_text(binding.run)
+        name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
+        return [self._projections.work(await self._port.replace(kinds.WORK, name, tree, namespace=namespace))]
+
+    async def _own_work(self, key: Key, *, binding: BindingView, cluster: str) -> Document:
+        """The Work of the present run, by a quorum read."""
+        document = await self._get_work(key, cluster=cluster)
+        work, run = self._projections.work(document), binding.run
+        if work.record is None or run is None or (work.record.job, work.record.epoch) != (run.job, run.epoch):
+            raise Stale(f"the Work at {cluster} belongs to another run")
+        if work.deleting:
+            raise Stale(f"the Work at {cluster} is going")
+        return document
 
     async def _delete(self, key: Key, *, job_uid: str, cluster: str) -> None:
         """H2: the order to stop. Only a Work of this Job, and only the very one that was read."""

@@ -222,7 +222,7 @@ class DispatchController:
             self._events.warn(_about(kinds.COMMAND, command), reason="CommandWithoutTarget", message=text)
         elif command.action not in Order.__members__.values():
             text = (
-                f"{command.action} of Command {command.name}: this version acts on {' and '.join(Order)} only; nothing was done"
+                f"{command.action} of Command {command.name}: the hub acts on {', '.join(Order)} only; nothing was done"
             )
             self._events.warn(_about(kinds.JOB, job), reason="CommandNotSupported", message=text)
         else:

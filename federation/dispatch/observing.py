@@ -15,7 +15,7 @@ import msgspec
 
 from apis import keys
 from apis.runs import BindingRun, Ground, Held, Part, PartState, RefusalReason
-from federation.dispatch.snapshot import Case, Member, Order
+from federation.dispatch.snapshot import PASSED_ON, Case, Member, Order
 from policies import durations, folding
 from policies.runs import (
     CreateWork,
@@ -25,9 +25,11 @@ from policies.runs import (
     Gone,
     Hold,
     LocallyDeleted,
+    PassOn,
     Refused,
     Restamp,
     Resume,
+    RewriteManifest,
     RewriteRecord,
     Run,
     RunState,
@@ -35,7 +37,8 @@ from policies.runs import (
     Withdrawn,
     step,
 )
-from policies.verdicts import Decision, Outcome, shortened
+from policies.statuses import TERMINAL
+from policies.verdicts import ENDED_HERE, Decision, Outcome, shortened
 from policies.views import OWN, JobView, WorkView
 
 _LAST_EPOCH: Final = keys.LAST_EPOCH.removeprefix(OWN)
@@ -64,9 +67,10 @@ class Look:
     again: bool = False
     """The policy says to place it again where it was deleted in its member."""
 
-    def carried_out(self, order: str) -> None:
-        """The record says by its UID that a Command was carried out, whether or not there was anything to do."""
-        self.run = replace(self.run, record=msgspec.structs.replace(self.run.record, order=order))
+    def carried_out(self, order: str, *, asked: str = "") -> None:
+        """The record says by its UID that a Command was carried out, whether or not there was anything to do. `asked`: what of
+        it the members are to do."""
+        self.run = replace(self.run, record=msgspec.structs.replace(self.run.record, order=order, asked=asked))
 
     @property
     def changed(self) -> bool:
@@ -110,12 +114,15 @@ def look(case: Case, *, members: Mapping[str, Member], patience: Patience, again
     seen = Look(run=Run(record, ended=ended), before=record, sweeps=_strangers(case, record), again=again)
     unreadable = binding is not None and binding.run is None
     refused = binding is not None and binding.decision is not None and binding.decision.outcome is Outcome.REFUSED
-    if ended or unreadable or (refused and record.epoch == 0):
+    over = refused and binding is not None and binding.decision is not None and binding.decision.reason in ENDED_HERE
+    if ended or unreadable or over or (refused and record.epoch == 0):
         seen.idle = True
         return seen
     for cluster in sorted(record.parts):
         _look_at_part(seen, cluster, case=case, member=members.get(cluster), patience=patience)
     _look_at_holds(seen, case)
+    _look_at_orders(seen, case)
+    _look_at_edits(seen, case)
     parts = seen.run.record.parts
     # What was to be created and is to be stopped after all is not created.
     seen.effects = [
@@ -272,5 +279,41 @@ def _look_at_holds(seen: Look, case: Case) -> None:
         seen.apply(Hold(Held.SUSPENDED, spent=spent))
     elif not suspended and held is Held.SUSPENDED:
         seen.apply(Resume())
-    if case.order is not None:
+    if case.order in (Order.ABORT, Order.RESUME):
+        # A Job that a policy aborted in its member is resumed there.
+        there = case.order is Order.RESUME and held is None and seen.run.state is RunState.GRANTED
+        seen.carried_out(case.order_uid, asked=case.order.value if there else "")
+
+
+def _look_at_orders(seen: Look, case: Case) -> None:
+    """Commands that members carry out. Of a Job that does not run nothing is restarted; to end it is the planner's."""
+    if case.order in PASSED_ON and seen.run.state is RunState.GRANTED:
+        seen.carried_out(case.order_uid, asked=case.order.value)
+    elif case.order is Order.RESTART:
         seen.carried_out(case.order_uid)
+    record = seen.run.record
+    if not record.asked or seen.run.state is not RunState.GRANTED:
+        return
+    text = order_text(record)
+    seen.effects += [PassOn(work.cluster) for work in _running(case, record) if work.command != text]
+
+
+def _running(case: Case, record: BindingRun) -> list[WorkView]:
+    """Works of the run that stand and whose member's Job has not ended."""
+    granted = [name for name, part in sorted(record.parts.items()) if part.state is PartState.GRANTED]
+    works = [work for name in granted if (work := work_of(case, name)) is not None and _belongs(work, record)]
+    return [work for work in works if not work.deleting and work.phase not in TERMINAL]
+
+
+def order_text(record: BindingRun) -> str:
+    """What the Works of a run say of the last Command: the same bytes for the same order (protocol.md 2)."""
+    return msgspec.json.encode({"action": record.asked, "id": record.order}, order="sorted").decode()
+
+
+def _look_at_edits(seen: Look, case: Case) -> None:
+    """The Job was edited since the manifests of its run were made."""
+    job, record = case.job, seen.run.record
+    if job is None or job.deleting or job.problem is not None or seen.run.state is not RunState.GRANTED:
+        return
+    edited = [work for work in _running(case, record) if 0 < work.made_from < job.generation and work.gang is not None]
+    seen.effects += [RewriteManifest(work.cluster) for work in edited]

@@ -24,7 +24,7 @@ from federation.dispatch.items import (
 )
 from federation.dispatch.observing import Look, Patience, look, start_timeout_of
 from federation.dispatch.placing import Chooser
-from federation.dispatch.snapshot import Case, Key, Member, Rules, Snapshot
+from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
 from policies import durations, queueing
 from policies.matching import DEFAULT, matching_policy, setting
 from policies.placements import PolicyView
@@ -32,7 +32,7 @@ from policies.queueing import Refusal
 from policies.runs import DeleteWork, Grant, Run, RunState, UnknownEdge, step
 from policies.shapes import Gang
 from policies.statuses import TERMINAL
-from policies.verdicts import UNCLEAR, Decision, Outcome, Wake, shortened
+from policies.verdicts import ENDED_HERE, UNCLEAR, Decision, Outcome, Wake, shortened
 from policies.views import BindingView, JobView, WorkView
 
 
@@ -230,6 +230,9 @@ class Planning:
 
     def _place(self, candidate: _Waiting) -> None:
         job, seen = candidate.job, candidate.seen
+        if candidate.case.order is not None and candidate.case.order.value in ENDED_HERE:
+            self._end(candidate, candidate.case.order)
+            return
         refusal = _spec_refusal(job) or queueing.refusal(job.queue, queues=self._snapshot.queues)
         if refusal is not None:
             self._refuse(candidate, refusal)
@@ -238,6 +241,12 @@ class Planning:
             self._tell(candidate, Act.HOLD, Decision(outcome=Outcome.HELD, reason=held.value if held else "", wakes=[Wake.JOB]))
         elif job.gang is not None:
             self._choose(candidate, job.gang)
+
+    def _end(self, candidate: _Waiting, order: Order) -> None:
+        """A Command ends a Job that does not run: it never will."""
+        candidate.seen.carried_out(candidate.case.order_uid)
+        text = f"ended by {order.value} while it did not run"
+        self._tell(candidate, Act.REFUSE, Decision(outcome=Outcome.REFUSED, reason=order.value, message=text))
 
     def _refuse(self, candidate: _Waiting, refusal: Refusal) -> None:
         """A Job that never ran fails; one that did waits until the field is right again. So does one that was accepted before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from apis.vectors import ResourceVector
 from policies.capacities import CapacityView
@@ -21,6 +22,13 @@ class Order(enum.StrEnum):
 
     ABORT = "AbortJob"
     RESUME = "ResumeJob"
+    RESTART = "RestartJob"
+    TERMINATE = "TerminateJob"
+    COMPLETE = "CompleteJob"
+
+
+PASSED_ON: Final = frozenset({Order.RESTART, Order.TERMINATE, Order.COMPLETE})
+"""What the members of a run carry out; of a Job that does not run, the last two are carried out here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ ALLOWED = {(kinds.JOB.api_version, kinds.JOB.kind): kinds.JOB}
 """Kinds that a Work may carry to this member (protocol.md 8)."""
 
 PROTECTED = ("kube-", "karmada-")
-ENDS = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+FINAL = frozenset({"Completed", "Failed", "Terminated"})
+"""Phases that nothing leads out of."""
+ENDS = FINAL | {"Aborted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,14 +295,14 @@ def _applied(snapshot: Snapshot) -> Step:
         return Adopt()
     if snapshot.endangered:
         return RecordNodes({**snapshot.recorded, **snapshot.endangered})
-    if work.order and work.order != job.order and job.phase not in ENDS:
+    if work.order and work.order != job.order and job.phase not in FINAL:
         return PassOn()
     released = work.record is not None and work.record.release and job.record is not None and not job.record.release
     if released and job.phase not in ENDS:
         return Release()
     if work.suspended:
         return Report()
-    if job.work_digest == work.digest or job.phase in ENDS or snapshot.offered_error:
+    if job.work_digest == work.digest or job.phase in FINAL or snapshot.offered_error:
         return Report()  # a Work that has ended shrinks to its identity: that is no order
     if snapshot.offered is None:
         return LoadManifest()

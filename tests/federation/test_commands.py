@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apis import kinds
+from apis import keys, kinds
 from simulator.faults import Faults, Kill, Moment
 from tests.federation.world import World, job, story
 
@@ -39,7 +39,92 @@ async def no_commands(world: World) -> bool:
     return not (await world.port.list(kinds.COMMAND)).items
 
 
-@pytest.mark.parametrize("action", ["RestartJob", "TerminateJob", "CompleteJob", "MakeCoffee"])
+async def asked(world: World) -> list[dict[str, str]]:
+    """What Works say that their members are to do."""
+    works = [json.loads(each) for each in (await world.port.list(kinds.WORK)).items]
+    notes = [work["metadata"]["annotations"].get(keys.COMMAND) for work in works]
+    return [json.loads(note) for note in notes if note]
+
+
+@pytest.mark.parametrize("action", ["RestartJob", "TerminateJob", "CompleteJob"])
+def test_what_members_do_is_written_on_the_work_once_with_the_id_of_the_command(action: str) -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", seconds=20.0)
+        uid = await world.submit(job("train"))
+        await world.until_phase("train", "Running")
+        await order(world, action, kind=kinds.JOB, name="train")
+        await world.clock.sleep(2.0)
+        (told,) = await asked(world)
+        assert told["action"] == action
+        assert told["id"] == (await world.run_of("train")).order
+        assert await no_commands(world)
+        await order(world, action, kind=kinds.JOB, name="train")
+        await world.clock.sleep(2.0)
+        assert (await asked(world))[0]["id"] != told["id"]
+        await world.until_phase("train", "Completed")
+        assert len(world.journal.of(uid)) == 1
+
+    story(tell)
+
+
+def test_a_run_that_is_granted_again_is_not_told_what_the_one_before_was_asked() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", seconds=20.0)
+        await world.submit(job("train"))
+        await world.until_phase("train", "Running")
+        await order(world, "RestartJob", kind=kinds.JOB, name="train")
+        await world.clock.sleep(2.0)
+        await order(world, "AbortJob", kind=kinds.JOB, name="train")
+        await world.until_phase("train", "Aborted")
+        await order(world, "ResumeJob", kind=kinds.JOB, name="train")
+        await world.until_phase("train", "Running")
+        assert (await world.run_of("train")).epoch == 2
+        assert await asked(world) == []
+
+    story(tell)
+
+
+@pytest.mark.parametrize(("action", "phase"), [("TerminateJob", "Terminated"), ("CompleteJob", "Completed")])
+@pytest.mark.parametrize("before", ["waiting", "aborted"])
+def test_a_job_that_does_not_run_is_ended_where_it_waits(action: str, phase: str, before: str) -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", seconds=20.0, cpus=1 if before == "waiting" else 16)
+        await world.clock.sleep(15.0)
+        uid = await world.submit(job("train", pods=4))
+        if before == "aborted":
+            await world.until_phase("train", "Running")
+            await order(world, "AbortJob", kind=kinds.JOB, name="train")
+            await world.until_phase("train", "Aborted")
+        await world.clock.sleep(2.0)
+        await order(world, action, kind=kinds.JOB, name="train")
+        await world.until_phase("train", phase)
+        assert await no_commands(world)
+        assert (await world.state("train"))["reason"] == action
+        await world.clock.sleep(30.0)
+        assert len(world.journal.of(uid)) == (1 if before == "aborted" else 0)
+
+    story(tell)
+
+
+def test_a_job_that_waits_has_nothing_to_restart_and_waits_on() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        await world.submit(job("train"))
+        await world.clock.sleep(2.0)
+        await order(world, "RestartJob", kind=kinds.JOB, name="train")
+        await world.clock.sleep(2.0)
+        assert await no_commands(world)
+        assert (await world.state("train"))["phase"] == "Pending"
+        world.member("east")
+        await world.until_phase("train", "Completed")
+
+    story(tell)
+
+
+@pytest.mark.parametrize("action", ["MakeCoffee"])
 def test_a_command_that_this_version_does_not_act_on_is_told_once_on_its_job_and_deleted(action: str) -> None:
     async def tell(world: World) -> None:
         world.hub()

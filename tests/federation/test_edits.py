@@ -1,5 +1,5 @@
 """A Job that is edited between the look at it and the commit, and one whose policy, queue or fence number changes then, is
-looked at again (protocol.md 3, hard versions). What is edited after its dispatch runs on as it was sent, and says so."""
+looked at again (protocol.md 3, hard versions). What is edited after its dispatch is edited in its member."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from apis import keys, kinds
 from apis.kinds import Kind
 from federation.fences import raise_fence
+from machinery import errors
 from machinery.metering import MeteredPort
 from machinery.port import Body, Document, PatchType
 from policies.folding import EDIT_NOTE, EDITED
@@ -142,13 +143,52 @@ def test_a_fence_number_that_is_raised_before_the_commit_is_the_one_that_is_gran
     story(tell)
 
 
-def test_a_job_that_is_edited_after_its_dispatch_says_that_its_run_goes_on_as_it_was_sent() -> None:
+async def _works(world: World) -> list[Tree]:
+    return [json.loads(each) for each in (await world.port.list(kinds.WORK, namespace="karmada-es-east")).items]
+
+
+def test_a_job_that_is_scaled_while_it_runs_is_scaled_in_its_member_and_runs_on() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", seconds=60.0)
+        uid = await world.submit(job("train", pods=2))
+        await world.until_phase("train", "Running")
+        before = (await _works(world))[0]
+        spec = job("train", pods=4)["spec"]
+        await world.port.patch(kinds.JOB, "train", {"spec": spec}, type=PatchType.MERGE, namespace="default")
+        await world.clock.sleep(5.0)
+        (work,) = await _works(world)
+        assert work["metadata"]["uid"] == before["metadata"]["uid"]
+        assert work["spec"]["workload"]["manifests"][0]["spec"]["tasks"][0]["replicas"] == 4
+        assert json.loads(work["metadata"]["annotations"][keys.RUN])["tasks"] == {"work": {"offset": 0, "total": 4}}
+        assert EDITED not in (await world.state("train"))["message"]
+        version = work["metadata"]["resourceVersion"]
+        await world.clock.sleep(10.0)
+        assert (await _works(world))[0]["metadata"]["resourceVersion"] == version
+        await world.until_phase("train", "Completed")
+        assert [each.epoch for each in world.journal.of(uid)] == [1]
+
+    story(tell)
+
+
+class Shut(MeteredPort):
+    """Works may be made and not changed."""
+
+    async def replace(
+        self, kind: Kind, name: str, body: Body, *, namespace: str | None = None, subresource: str | None = None
+    ) -> Document:
+        if kind == kinds.WORK:
+            raise errors.Forbidden("not today")
+        return await super().replace(kind, name, body, namespace=namespace, subresource=subresource)
+
+
+def test_an_edit_that_does_not_reach_the_work_is_told_and_the_run_goes_on_as_it_was_sent() -> None:
     async def told(world: World) -> list[str]:
         events = [json.loads(each) for each in (await world.port.list(kinds.EVENT)).items]
         return [each["type"] for each in events if each["reason"] == EDIT_NOTE]
 
     async def tell(world: World) -> None:
-        world.hub()
+        world.hub(port=Shut(world.port))
         world.member("east", seconds=60.0)
         uid = await world.submit(job("train", pods=2))
         await world.until_phase("train", "Running")

@@ -40,7 +40,8 @@ def _binding(text: str) -> runs.BindingRun:
 
 @dataclass(eq=False)
 class Watch:
-    """`pods`: how many containers each Job (namespace/name) has. `waits`: which Jobs each Job waits for.
+    """`pods`: how many containers each Job (namespace/name) has. `waits`: which Jobs each Job waits for. `restarts`: how often
+    each Job may be restarted where it runs.
 
     The first broken promise is kept in `broken`; `check` raises it with the story.
     """
@@ -48,6 +49,7 @@ class Watch:
     world: World
     pods: Mapping[str, int] = field(default_factory=dict)
     waits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    restarts: Mapping[str, int] = field(default_factory=dict)
     gang_patience: float = GANG_PATIENCE
     broken: str = ""
     checks: int = 0
@@ -98,9 +100,8 @@ class Watch:
             self._judge_stranger(start)
             return
         before = self._starts.setdefault(run.job, [])
+        self._judge_again(run.epoch, start, before)
         for epoch, other in before:
-            if epoch == run.epoch and (other.pod, other.container) == (start.pod, start.container):
-                self._break(f"{start.pod} was started twice in epoch {epoch}: {other.cluster} and {start.cluster}")
             if epoch > run.epoch:
                 self._break(f"{start.pod} of epoch {run.epoch} was started after epoch {epoch}")
             if (epoch != run.epoch or other.cluster != start.cluster) and other.overlaps(start):
@@ -112,6 +113,12 @@ class Watch:
         for needed in self.waits.get(start.job, ()):
             if not self._succeeded(self.world.records.of_job(needed), needed):
                 self._break(f"{start.job} was started before {needed} had completed")
+
+    def _judge_again(self, epoch: int, start: StartRecord, before: list[tuple[int, StartRecord]]) -> None:
+        """A container is started once in an epoch, and as often again as somebody asked for it, never beside itself."""
+        same = [it for number, it in before if number == epoch and (it.pod, it.container) == (start.pod, start.container)]
+        if len(same) > self.restarts.get(start.job, 0) or any(it.overlaps(start) for it in same):
+            self._break(f"{start.pod} was started twice in epoch {epoch}: {same[-1].cluster} and {start.cluster}")
 
     def _judge_stranger(self, start: StartRecord) -> None:
         """Only a Job that was submitted in the member itself has pods without a run record."""
