@@ -34,8 +34,9 @@ from policies.shapes import Pool
 
 PLACED: Final = ("Running", "Completed")
 """Phases of PodGroups whose minimum has nodes."""
-QUIET: Final = 9.0
-"""After a look nothing is looked at for so many times as long as it took: looking costs a tenth of a core at most."""
+QUIET: Final = 4.0
+"""After a look nothing is looked at for so many times as long as it took: looking costs a fifth of a core at most, and that
+only while much waits and much changes."""
 
 
 class Publisher:
@@ -71,6 +72,7 @@ class Publisher:
         self._written_at = float("-inf")
         self._rests_until = float("-inf")
         stores.pods.subscribe(self._evictable.pod_changed)
+        stores.groups.subscribe(self._evictable.group_changed)
 
     @property
     def due(self) -> float:

@@ -36,6 +36,8 @@ from policies.shapes import Pool
 
 PLACING: Final = ("allocate", "backfill")
 """Actions that place gangs beside what is there."""
+EVICTING: Final = ("preempt", "reclaim")
+"""Actions that make room for a gang."""
 REASON: Final = 512
 """Characters of a reason."""
 SHAPES_KEPT: Final = 4 * MOST_SHAPES
@@ -268,6 +270,7 @@ def answer(shape: Shape, ground: Ground) -> ShapeAnswer:
     why = plan.waiting.get(gangs[0].key)
     return ShapeAnswer(
         shape.asked.hash,
+        after_eviction=_evicts(gangs[0], ground),
         wait=_wait(shape, ground),
         reason=why.sentence[:REASON] if why is not None else "",
     )
@@ -277,6 +280,14 @@ def _started(plan: Plan, gangs: Sequence[Waiting]) -> int:
     """Gangs that got their minimum."""
     placed = Counter((binding.pod.namespace, binding.pod.group) for binding in plan.bindings)
     return sum(placed[gang.key] >= gang.group.min_member for gang in gangs)
+
+
+def _evicts(gang: Waiting, ground: Ground) -> bool:
+    """Whether the configured actions would evict somebody for it; they never do where that is not enough."""
+    if not any(name in ground.configuration.actions for name in EVICTING):
+        return False
+    plan = ground.plan([gang], actions=(*PLACING, *EVICTING))
+    return any(each.beneficiary == gang.key for each in plan.evictions)
 
 
 def _wait(shape: Shape, ground: Ground) -> int | None:

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -14,7 +15,8 @@ from machinery.informer import Change
 from member_agent.reporting import capacity
 from member_agent.reporting.evictable import BANDS, Evictable
 from member_agent.views import PodView
-from tests.member_agent.test_room import pod, shape
+from member_agent.views.pods import Manner
+from tests.member_agent.test_room import group, pod, shape
 
 
 def status(cpu: int = 800, nodes: int = 1, **more: Any) -> CapacityStatus:
@@ -108,8 +110,19 @@ def test_what_the_hub_runs_what_is_protected_and_what_keeps_the_cluster_alive_is
         local("foreign", priority=0, group=""),
         local("waits", priority=0, node=""),
         local("leaves", priority=0, deleting=True),
+        local("stays", priority=0, manner=Manner(preemptable=False)),
     )
     assert found.bands() == ()
+
+
+@pytest.mark.parametrize("how", [{"preemptable": False}, {"admitted": True}])
+def test_a_group_that_is_protected_or_the_hubs_is_no_room_for_as_long_as_it_is(how: dict[str, Any]) -> None:
+    found = seen(local("a", priority=0))
+    plain = dataclasses.replace(group("g", 1), admitted=False)
+    found.group_changed(Change(("ns", "g"), None, dataclasses.replace(plain, **how)))
+    assert found.bands() == ()
+    found.group_changed(Change(("ns", "g"), None, plain))
+    assert [each.pods for each in found.bands()] == [1]
 
 
 def test_a_pod_that_ends_or_goes_frees_nothing_more() -> None:

@@ -10,20 +10,23 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from apis.capacity import MOST_FITS, ShapeAnswer
 from machinery.informer import Change
 from member_agent.asking import End, Promised
 from member_agent.inventory import Inventory
 from member_agent.room import Spot
+from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.foresight import Foreseer
-from member_agent.scheduling.planner import BUILT_IN
+from member_agent.scheduling.planner import BUILT_IN, plan
 from member_agent.scheduling.snapshot import Gangs
 from member_agent.views import NodeView, PodView
 from policies import asked
 from policies.asked import Asked, Shape
 from tests.member_agent import test_room
-from tests.member_agent.scheduling.build import USUAL, nodes, queue
+from tests.member_agent.scheduling.build import USUAL, Made, configuration, gang, nodes, queue
 
 
 def question(*, pods: int = 2, cpu: int = 2, name: str = "shape", **spec: Any) -> Asked:
@@ -43,10 +46,21 @@ def beside(app: str, kind: str = "podAffinity") -> dict[str, Any]:
 class Place:
     """Some nodes, pods on them, and the scheduler's foresight."""
 
-    def __init__(self, machines: Sequence[NodeView], pods: Sequence[PodView] = (), *, kept: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        machines: Sequence[NodeView],
+        pods: Sequence[PodView] = (),
+        *,
+        kept: tuple[str, ...] = (),
+        gangs: Sequence[Made] = (),
+        by: Configuration = USUAL,
+    ) -> None:
         self.inventory: Inventory = test_room.inventory(list(machines))
         self.gangs = Gangs(self.inventory, scheduler="volcano")
-        for pod in pods:
+        self.groups = {(each.group.namespace, each.group.name): each.group for each in gangs}
+        for key, group in self.groups.items():
+            self.gangs.group_changed(Change(key, None, group))
+        for pod in (*pods, *(pod for each in gangs for pod in each.pods)):
             change = Change((pod.namespace, pod.name), None, pod)
             self.inventory.pod_changed(change)
             self.gangs.pod_changed(change)
@@ -57,15 +71,15 @@ class Place:
             freeze=self.freeze,
             held=self.gangs.held_by_queue,
             kept=lambda: kept,
-            configuration=lambda: USUAL,
+            configuration=lambda: by,
             registry=BUILT_IN,
         )
 
     def freeze(self) -> Any:
         return self.gangs.freeze(
-            groups=lambda key: None,
+            groups=self.groups.get,
             pending={},
-            priority=lambda name: 0,
+            priority=lambda name: int(name.removeprefix("p") or 0),
             queues={"default": queue("default")},
             held_back=lambda pod: False,
         )
@@ -157,6 +171,52 @@ def test_pods_that_run_already_count_for_whom_is_asked_about_and_no_longer_than_
     assert place.gangs.neighbourhood.freeze().members
     place.foreseer.stand([], promised=(), ends=())
     assert not place.gangs.neighbourhood.freeze().members
+
+
+EVICTING = configuration(
+    "priority", "gang", "conformance", "predicates", "nodeorder", actions="enqueue, allocate, backfill, preempt"
+)
+
+
+@pytest.mark.parametrize(
+    "priority, by, evicts",
+    [(100, EVICTING, True), (10, EVICTING, False), (100, USUAL, False)],
+    ids=["above", "equal", "no action"],
+)
+def test_evictions_are_told_where_the_scheduler_would_make_them(priority: int, by: Configuration, evicts: bool) -> None:
+    low = gang("low", pods=4, minimum=1, on=["n0", "n0", "n1", "n1"], priority=10, phase="Running")
+    place = Place(nodes(2, 2), gangs=[low], by=by)
+    wanted = dataclasses.replace(question(pods=2, cpu=1), priority=priority)
+    found = place.answer(wanted)
+    assert (found.fits, found.after_eviction) == (0, evicts)
+    assert len(place.inventory.held()) == 4
+
+
+def test_nobody_would_go_where_that_is_not_enough() -> None:
+    low = gang("low", pods=2, minimum=1, on=["n0", "n0"], priority=10, phase="Running")
+    found = Place(nodes(2), gangs=[low], by=EVICTING).answer(dataclasses.replace(question(pods=2, cpu=2), priority=100))
+    assert (found.fits, found.after_eviction) == (0, False)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    machines=some.lists(some.integers(1, 9), min_size=1, max_size=5),
+    used=some.lists(some.integers(1, 4), max_size=5),
+    pods=some.integers(1, 5),
+    cpu=some.integers(1, 5),
+    spread=some.booleans(),
+)
+def test_the_answer_is_what_a_round_would_do_with_the_gang(
+    machines: list[int], used: list[int], pods: int, cpu: int, spread: bool
+) -> None:
+    there = [busy(f"b{index}", cpu=each, on=f"n{index % len(machines)}") for index, each in enumerate(used)]
+    more = {"affinity": beside("train", "podAntiAffinity")} if spread else {}
+    place = Place(nodes(*machines), there)
+    wanted = question(pods=pods, cpu=cpu, **more)
+    ground = place.foreseer.stand([wanted], promised=(), ends=())
+    real = ground.shapes[wanted.hash].gang(0)
+    decided = plan(dataclasses.replace(place.freeze(), waiting=(real,)), configuration=USUAL)
+    assert (len(decided.bindings) == pods) == (ground.ask(wanted).fits > 0)
 
 
 def test_what_is_left_is_what_nobody_has_a_word_on() -> None:
