@@ -195,6 +195,7 @@ async def _roles(
         silence=settings.silence,
         recovery=settings.recovery,
         label_keys=settings.label_keys,
+        taints_evict=settings.taint_policies_evict,
     )
     queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)

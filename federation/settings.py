@@ -63,6 +63,9 @@ class HubSettings(BaseModel):
     recovery: Annotated[int, Field(gt=0)] = 2
     """Renewals in a row after which a silent member is Ready again: one may be a straggler."""
 
+    taint_policies_evict: bool = False
+    """Whether ClusterTaintPolicies may put on taints with effect NoExecute: whoever writes one could empty every cluster."""
+
     label_keys: tuple[str, ...] = (
         "kubernetes.io/arch",
         "kubernetes.io/os",

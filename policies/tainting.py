@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
+from apis import keys
 from policies.matching import affinity_refusal
 from policies.members import ClusterView
 from policies.placements import Affinity, AffinityWire, affinity_of
 from policies.shapes import Taint
 from policies.views import Meta, Problem
+
+RESERVED: Final = frozenset({keys.TAINT_NOT_READY, keys.TAINT_UNREACHABLE})
+"""Keys of taints that follow the health of a member: the hub keeps those itself, and two writers would never agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,8 @@ class Retainted:
 def retainted(cluster: ClusterView, *, policies: Iterable[TaintPolicyView], no_execute: bool = False) -> Retainted:
     """What taints a cluster should have.
 
-    A taint is told apart by key and effect; another value replaces it. Within one policy the removal has the last word.
+    A taint is told apart by key and effect; another value replaces it. RESERVED keys are passed over. Within one policy the
+    removal has the last word.
     `no_execute`: whether policies may evict, which is a setting of the hub; otherwise their NoExecute taints are passed over.
     """
     wanted = {(each.key, each.effect): each for each in cluster.taints}
@@ -75,7 +81,11 @@ def retainted(cluster: ClusterView, *, policies: Iterable[TaintPolicyView], no_e
         meant = policy.clusters is None or not affinity_refusal(policy.clusters, cluster)
         if policy.deleting or not meant:
             continue
-        taints = {(each.key, each.effect): each for each in policy.taints if no_execute or each.effect != "NoExecute"}
+        taints = {
+            (each.key, each.effect): each
+            for each in policy.taints
+            if each.key not in RESERVED and (no_execute or each.effect != "NoExecute")
+        }
         if _all(policy.add, cluster):
             wanted |= taints
         if _all(policy.remove, cluster):
@@ -106,6 +116,8 @@ def problems(policy: TaintPolicyView, *, no_execute: bool = False) -> list[Probl
         if (taint.key, taint.effect) in seen:
             found.append(Problem(f"spec.taints[{at}]", f"{taint.key}:{taint.effect} is given twice"))
         seen.add((taint.key, taint.effect))
+        if taint.key in RESERVED:
+            found.append(Problem(f"spec.taints[{at}].key", f"{taint.key} is kept by the hub itself"))
         if taint.effect == "NoExecute" and not no_execute:
             found.append(Problem(f"spec.taints[{at}].effect", "NoExecute is not allowed to policies by the hub's settings"))
     for name, matches in (("addOnConditions", policy.add), ("removeOnConditions", policy.remove)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,10 +18,11 @@ from machinery.informer import Change, Informer, Informers
 from machinery.port import Port
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
-from policies import capacities, members
+from policies import capacities, members, tainting
 from policies.capacities import CapacityView, gang_label_keys
 from policies.members import ClusterView, LeaseView, NamespaceView
-from policies.shapes import Gang
+from policies.shapes import Gang, Taint
+from policies.tainting import TaintPolicyView
 from policies.views import BindingView, JobView, Projections, WorkView
 
 log = logging.getLogger(__name__)
@@ -45,12 +47,14 @@ class ClustersController:
         silence: float,
         recovery: int,
         label_keys: tuple[str, ...],
+        taints_evict: bool,
     ) -> None:
         self._port = port
         self._clock = clock
         self._fences = fences
         self._silence = silence
         self._recovery = recovery
+        self._taints_evict = taints_evict
         self._clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
         self._leases: Informer[LeaseView] = informers.add(kinds.LEASE, members.project_lease, fields="metadata.name=member")
         self._capacities: Informer[CapacityView] = informers.add(kinds.CLUSTER_CAPACITY, capacities.project_capacity)
@@ -58,6 +62,9 @@ class ClustersController:
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
         self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
         self._works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
+        self._taint_policies: Informer[TaintPolicyView] = informers.add(
+            kinds.CLUSTER_TAINT_POLICY, tainting.project_taint_policy
+        )
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._pulses: dict[str, Pulse] = {}
         self._last_fence: dict[str, int] = {}
@@ -75,6 +82,7 @@ class ClustersController:
             self._jobs,
             self._bindings,
             self._works,
+            self._taint_policies,
         )
         for informer in everything:
             await informer.wait_synced()
@@ -83,6 +91,7 @@ class ClustersController:
         self._leases.subscribe(self._lease_changed)
         self._capacities.subscribe(self._capacity_changed)
         self._namespaces.subscribe(self._namespace_changed)
+        self._taint_policies.subscribe(self._taint_policy_changed)
         await run_workers(self._queue, self._reconcile, workers=4, name="clusters", metrics=metrics)
 
     def _cluster_changed(self, change: Change[ClusterView]) -> None:
@@ -106,6 +115,10 @@ class ClustersController:
         cluster = keys.cluster_of(change.key[1])
         if change.new is None and cluster is not None:
             self._queue.add(cluster)
+
+    def _taint_policy_changed(self, change: Change[TaintPolicyView]) -> None:
+        for cluster in self._clusters.sorted():
+            self._queue.add(cluster.name)
 
     def _job_changed(self, change: Change[JobView]) -> None:
         """Node labels that Jobs ask about are labels that members tell their nodes apart by (protocol.md 4)."""
@@ -138,6 +151,7 @@ class ClustersController:
         await self._make_room(cluster)
         pulse = self._beat(cluster)
         await self._say(cluster, _conditions(pulse), unreachable=pulse.ready == SILENT)
+        await self._follow(cluster)
         if pulse.ready == SILENT or not pulse.mark:
             return None  # the next renewal wakes it
         return max(pulse.since + self._silence - self._clock.boot(), 0.1)
@@ -227,16 +241,29 @@ class ClustersController:
         tree["status"] = {**status, "conditions": kept + ours}
         await self._port.replace(kinds.CLUSTER, name, tree, subresource="status")
 
+    async def _follow(self, cluster: ClusterView) -> None:
+        """Taints of ClusterTaintPolicies, on conditions as they were seen; a change of them wakes this again."""
+        policies = self._taint_policies.values()
+        change = tainting.retainted(cluster, policies=policies, no_execute=self._taints_evict)
+        if change.changes:
+            await self._write_taints(cluster.name, add=change.added, remove=change.removed)
+
     async def _write_taint(self, name: str, *, unreachable: bool) -> None:
+        taint = (Taint(keys.TAINT_UNREACHABLE, "", "NoSchedule"),)
+        await self._write_taints(name, add=taint if unreachable else (), remove=() if unreachable else taint)
+
+    async def _write_taints(self, name: str, *, add: Sequence[Taint], remove: Sequence[Taint]) -> None:
+        """Others' taints stay; one is told apart by key and effect."""
         try:
             tree = msgspec.json.decode(await self._port.get(kinds.CLUSTER, name))
         except NotFound:
             return
-        spec = tree.setdefault("spec", {})
-        taints = [each for each in spec.get("taints") or [] if each.get("key") != keys.TAINT_UNREACHABLE]
-        if unreachable:
-            now = stamp(self._clock.now())
-            taints.append({"key": keys.TAINT_UNREACHABLE, "effect": "NoSchedule", "timeAdded": now})
+        spec, now = tree.setdefault("spec", {}), stamp(self._clock.now())
+        gone = {(each.key, each.effect) for each in (*add, *remove)}
+        taints = [each for each in spec.get("taints") or [] if (each.get("key"), each.get("effect")) not in gone]
+        for each in add:
+            value = {"value": each.value} if each.value else {}
+            taints.append({"key": each.key, "effect": each.effect, **value, "timeAdded": now})
         spec["taints"] = taints
         await self._port.replace(kinds.CLUSTER, name, tree)
 

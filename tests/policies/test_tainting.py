@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from apis import keys
 from policies.shapes import Taint
 from policies.tainting import TaintPolicyView, problems, project_taint_policy, retainted
 from tests.policies.build import cluster
@@ -66,6 +67,12 @@ def test_policies_evict_only_where_the_hub_allows_it() -> None:
     assert taints(evicts, ready="False", no_execute=True).added == (Taint("x", "", "NoExecute"),)
     assert [each.field for each in problems(evicts)] == ["spec.taints[0].effect"]
     assert problems(evicts, no_execute=True) == []
+
+
+def test_taints_of_health_are_the_hubs_own() -> None:
+    meddles = policy(addOnConditions=[NOT_READY], taints=[{"key": keys.TAINT_UNREACHABLE, "effect": "NoSchedule"}])
+    assert not taints(meddles, ready="False").changes
+    assert [each.field for each in problems(meddles)] == ["spec.taints[0].key"]
 
 
 @pytest.mark.parametrize(
