@@ -28,6 +28,9 @@ WATCH_SLACK = 30.0
 SHORT_WATCH = 1.0
 """Seconds; a watch that ends sooner without an event counts as a failure, so that a broken server is not asked in a loop."""
 
+AT_ONCE = 500
+"""Changes of one list that are handed on before others get their turn: leases must be renewed meanwhile."""
+
 log = logging.getLogger(__name__)
 
 __all__ = ["Change", "Informer", "InformerMetrics", "Informers", "Key", "Projected", "is_newer"]
@@ -161,7 +164,7 @@ class Informer(Generic[P]):
                 if listing is not None and not event.initial_end:
                     self._store.collect(listing, event)
                 elif listing is not None:
-                    self._replace(listing, version=version_of(event))
+                    await self._replace(listing, version=version_of(event))
                     listing = None
                 else:
                     self._apply(event)
@@ -201,7 +204,7 @@ class Informer(Generic[P]):
             token = page.continue_token
             if not token:
                 break
-        self._replace(listing, version=page.resource_version)
+        await self._replace(listing, version=page.resource_version)
 
     async def _failed(self, error: ApiError, *, wait: bool) -> None:
         self._failures += 1
@@ -216,12 +219,15 @@ class Informer(Generic[P]):
 
     # --- handing on --------------------------------------------------------------------------------------------------
 
-    def _replace(self, listing: Listing[P], *, version: str) -> None:
-        changes = self._store.replace(listing, version=version)
+    async def _replace(self, listing: Listing[P], *, version: str) -> None:
+        changes = list(self._store.replace(listing, version=version))
         self._listed = True
         if self._metrics is not None:
             self._metrics.listed(self.kind.name, objects=len(self))
-        self._emit(changes)
+        for start in range(0, len(changes), AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            self._emit(changes[start : start + AT_ONCE])
         self._synced.set()
 
     def _apply(self, event: WatchEvent) -> None:

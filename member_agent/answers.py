@@ -55,6 +55,13 @@ class Log:
         return self._rows[seen : self.count]
 
 
+def once(rows: Rows, *, of: int) -> Rows:
+    """Each of the rows once: a node that was given pods of many shapes stands there many times."""
+    marked = np.zeros(of, dtype=np.bool_)
+    marked[rows] = True
+    return np.flatnonzero(marked)
+
+
 @dataclass(slots=True)
 class Answer:
     """What is known of one shape: nodes that may run it, pods that fit and cost by row (smaller is better, infinite where none
@@ -111,11 +118,11 @@ class Kept:
         # A copy may be older than what the last reader saw: then the changes between the two count just the same.
         rows = np.flatnonzero(self._changed > min(kept.seen, at))
         if len(known.apart) or len(own):
-            rows = np.concatenate((rows, known.apart, own))
+            rows = once(np.concatenate((rows, known.apart, own)), of=len(self._changed))
         if len(rows):
             rows = rows[kept.admitted[rows]]
             kept.fits[rows], kept.cost[rows] = look(shape, rows)
-        kept.seen, known.apart = at, own.copy()
+        kept.seen, known.apart = at, once(own, of=len(self._changed))
         return Answer(kept.admitted, kept.fits.copy(), kept.cost.copy(), log.count)
 
     def learn(self, shape: PodShape, answer: Answer, *, at: int, log: Log) -> None:
@@ -123,4 +130,4 @@ class Kept:
         if len(self._answers) >= self._most:
             del self._answers[next(iter(self._answers))]
         copy = Answer(answer.admitted, answer.fits.copy(), answer.cost.copy(), at)
-        self._answers[shape] = _Kept(copy, log.since(0).copy())
+        self._answers[shape] = _Kept(copy, once(log.since(0), of=len(self._changed)))

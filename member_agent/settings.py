@@ -82,6 +82,9 @@ class SchedulingSettings(_Settings):
     configuration: Path | None = Field(
         default=None, description="file in Volcano's format, followed live; before ConfigMaps, these before the built-in one"
     )
+    placements_at_once: int = Field(
+        default=2000, gt=0, description="pods placed in one go, a gang always whole; then others get their turn (under 0.1 s)"
+    )
     binds_at_once: int = Field(default=32, gt=0, description="bindings in flight: enough to keep an API server busy")
     coalesce: float = Field(default=0.01, ge=0, description="a round waits so long for more events")
     phase_after: float = Field(

@@ -263,7 +263,12 @@ class SchedulingController:
     async def _round(self, _: str) -> float | None:
         """Decide and start what was decided; the seconds until time alone can change the answer."""
         begun = self._clock.boot()
-        session = OpenSession(self._frozen(), configuration=self._configuration(), registry=self._registry)
+        session = OpenSession(
+            self._frozen(),
+            configuration=self._configuration(),
+            registry=self._registry,
+            most=self._settings.placements_at_once,
+        )
         opened = self._clock.boot() - begun
         decided, took = decide(session, registry=self._registry, timer=self._clock.boot)
         self._meters.round(decided, took=took, opened=opened, total=self._clock.boot() - begun)
@@ -289,7 +294,7 @@ class SchedulingController:
         self._told.explain(self._gangs.gated.explained(reasons))
         for key in self._patience.overdue(now=now):
             self._releases.add(key)
-        return self._soonest(decided.wakes, now=now)
+        return self._settings.coalesce if decided.more else self._soonest(decided.wakes, now=now)
 
     def _frozen(self) -> Snapshot:
         """What a round that begins now looks at."""

@@ -45,6 +45,8 @@ class Plan:
     admitted: tuple[Key, ...] = ()
     waiting: Mapping[Key, Reason] = field(default_factory=dict)
     wakes: float = math.inf
+    more: bool = False
+    """The round ended before every gang was tried: another one is to follow at once."""
     reserved: tuple[str, ...] = ()
     """Nodes on which whatever is or gets free waits for the first gang that finds no room."""
     opened: tuple[PodView, ...] = ()

@@ -39,6 +39,8 @@ def decide(
         begun = timer()
         registry.actions[name](session)
         took[name] = timer() - begun
+        if session.cut_short:
+            break  # what follows looks at gangs that were tried
     prepared = prepare(session, session.preparing)
     return replace(session.plan(), prepared=prepared), took
 

@@ -40,8 +40,13 @@ from policies.shares import QueueShare, lineage
 class OpenSession:
     """The session that plugins see (`plugins.protocol.Session`) and actions work on."""
 
-    def __init__(self, snapshot: Snapshot, *, configuration: Configuration, registry: Registry) -> None:
+    def __init__(
+        self, snapshot: Snapshot, *, configuration: Configuration, registry: Registry, most: int | None = None
+    ) -> None:
+        """`most`: so many pods are placed before the session ends and leaves the rest to another one."""
         self.configuration = configuration
+        self.most = most
+        self.cut_short = False
         self.room: Room = snapshot.room
         self.now = snapshot.now
         self.preparing = snapshot.preparing
@@ -342,6 +347,11 @@ class OpenSession:
         """Bindings so far."""
         return len(self._bindings)
 
+    @property
+    def spent(self) -> bool:
+        """Whether as many pods were placed as one session may place."""
+        return self.most is not None and len(self._bindings) >= self.most
+
     def plan(self) -> Plan:
         """What was decided."""
         return Plan(
@@ -350,6 +360,7 @@ class OpenSession:
             self.reasons,
             wakes=self.tiers.wakes(),
             reserved=self._kept_nodes(),
+            more=self.cut_short,
             opened=tuple(self.gates.opened),
             evictions=tuple(self.turnover.evictions),
             earmarks=tuple(self.turnover.changed.values()),

@@ -13,7 +13,7 @@ import pytest
 from apis.kinds import CONFIGMAP, POD
 from machinery.clock import Chance
 from machinery.errors import Expired, Forbidden, Invalid, ServerFailed, Throttled, Unreachable
-from machinery.informer import Change, Informer, Informers, is_newer
+from machinery.informer import AT_ONCE, Change, Informer, Informers, is_newer
 from machinery.port import EventType
 from tests.machinery.fakes import FakePort, LoopClock, Thing, expired, project
 
@@ -329,3 +329,24 @@ def test_versions_are_compared_as_numbers() -> None:
     assert is_newer("9", "")
     assert not is_newer("", "9")
     assert not issubclass(Unreachable, Expired)
+
+
+async def test_a_long_list_is_handed_on_in_slices_so_that_others_get_their_turn(port: FakePort) -> None:
+    for number in range(3 * AT_ONCE):
+        port.put(POD, f"p{number}", namespace="n", size=1)
+    story = Story(port)
+    slices: list[int] = []
+
+    async def others() -> None:
+        """Note how much was told between two turns of theirs."""
+        seen = 0
+        while not story.informer.synced:
+            slices.append(len(story.told) - seen)
+            seen = len(story.told)
+            await asyncio.sleep(0)
+        slices.append(len(story.told) - seen)
+
+    async with running(story.informer.run):
+        await others()
+        assert len(story.told) == len(story.informer)
+        assert max(slices) == AT_ONCE

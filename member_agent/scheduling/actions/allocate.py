@@ -88,10 +88,13 @@ class Allocation:
         lanes.push(entry, namespace=gang.key[0])
 
     def run(self) -> None:
-        """Until every gang was tried."""
+        """Until every gang was tried, or the session has placed as much as one may."""
         ahead = [(self._tiers.queue_order(name), name) for name in self._queues]
         heapq.heapify(ahead)
         while ahead:
+            if self._session.spent:
+                self._session.cut_short = True
+                return
             key, name = heapq.heappop(ahead)
             current = self._tiers.queue_order(name)
             if current > key and ahead and current > ahead[0][0]:

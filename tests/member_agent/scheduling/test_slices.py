@@ -1,0 +1,85 @@
+"""No slice of work is longer than it may be: a round places a bounded number of pods and leaves the rest to the next one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from machinery.informer import Change
+from member_agent.scheduling.decisions import Plan
+from member_agent.scheduling.planner import BUILT_IN, decide, default
+from member_agent.scheduling.session import OpenSession
+from member_agent.scheduling.snapshot import Gangs
+from tests.member_agent.scheduling.build import Made, gang, queue
+from tests.member_agent.test_room import inventory, node
+
+MOST = 10
+
+
+class Backlog:
+    """Gangs that wait; rounds of at most so many placements, each carried out before the next."""
+
+    def __init__(self, *gangs: Made, cpu: int = 400) -> None:
+        self.inventory = inventory([node("a", cpu=cpu, memory=1000)])
+        self.gangs = Gangs(self.inventory, scheduler="volcano")
+        self.groups = {(each.group.namespace, each.group.name): each.group for each in gangs}
+        for key, group in self.groups.items():
+            self.gangs.group_changed(Change(key, None, group))
+        for each in gangs:
+            for pod in each.pods:
+                self.gangs.pod_changed(Change((pod.namespace, pod.name), None, pod))
+
+    def round(self, *, most: int | None = MOST) -> Plan:
+        frozen = self.gangs.freeze(
+            groups=self.groups.get,
+            pending={},
+            priority=lambda name: int(name.removeprefix("p") or 0),
+            queues={"default": queue("default")},
+            held_back=lambda pod: False,
+        )
+        session = OpenSession(frozen, configuration=default(), registry=BUILT_IN, most=most)
+        decided, _ = decide(session, registry=BUILT_IN)
+        for binding in decided.bindings:
+            self.inventory.assume(binding.pod, node=binding.node)
+        return decided
+
+    def rounds(self) -> list[Plan]:
+        found = [self.round()]
+        while found[-1].more:
+            found.append(self.round())
+        return found
+
+
+def test_a_large_backlog_is_placed_in_rounds_of_bounded_length() -> None:
+    backlog = Backlog(*(gang(f"g{index:02}", pods=4) for index in range(25)))
+    plans = backlog.rounds()
+    placed = [len(each.bindings) for each in plans]
+    assert sum(placed) == 100
+    assert max(placed) < MOST + 4, "the gang with which a round ends is placed whole"
+    assert [each.more for each in plans] == [True] * (len(plans) - 1) + [False]
+
+
+def test_rounds_place_the_same_gangs_in_the_same_order_as_one_would() -> None:
+    gangs = [gang(f"g{index:02}", pods=4, priority=index % 3) for index in range(25)]
+    together = Backlog(*gangs).round(most=None)
+    sliced = [binding for each in Backlog(*gangs).rounds() for binding in each.bindings]
+    assert [binding.pod.group for binding in sliced] == [binding.pod.group for binding in together.bindings]
+
+
+def test_a_gang_larger_than_a_round_goes_whole() -> None:
+    backlog = Backlog(gang("small", pods=2), gang("whole", pods=35), gang("last", pods=2))
+    assert sorted(Counter(binding.pod.group for each in backlog.rounds() for binding in each.bindings).values()) == [2, 2, 35]
+
+
+def test_what_looks_at_gangs_that_were_tried_waits_for_the_round_that_tries_the_last() -> None:
+    backlog = Backlog(*(gang(f"g{index}", pods=8) for index in range(4)), gang("too-large", pods=2, cpu=500), cpu=33)
+    plans = backlog.rounds()
+    assert [("ns", "too-large") in each.waiting for each in plans] == [False, False, True], (
+        "not said of a gang that was not tried"
+    )
+    assert sum(len(each.bindings) for each in plans) == 32
+
+
+def test_nobody_is_cut_short_when_the_last_gang_just_fills_the_round() -> None:
+    backlog = Backlog(gang("a", pods=5), gang("b", pods=5))
+    decided = backlog.round()
+    assert (len(decided.bindings), decided.more) == (MOST, False)
