@@ -53,7 +53,10 @@ Filter = Callable[[Question], Verdict]
 
 AWAITED: Final = "AnswerAwaited"
 """Code of a cluster that is asked about what only it can tell."""
-ASKABLE: Final = frozenset({AWAITED, "NoRoom"})
+NO_ROOM, EXPECTED, BY_EVICTION = "NoRoom", "RoomExpected", "RoomByEviction"
+"""Codes of a cluster where it does not fit now; that its scheduler expects it to, or would evict for it, is told as news."""
+ROOMLESS: Final = frozenset({NO_ROOM, EXPECTED, BY_EVICTION})
+ASKABLE: Final = ROOMLESS | {AWAITED}
 """Codes that an answer of the member's scheduler may change."""
 
 
@@ -155,11 +158,12 @@ def _told(question: Question, unknown: str, told: ShapeAnswer | None, *, answers
 
 def _no_room(text: str, told: ShapeAnswer | None) -> Verdict:
     """With what the member's scheduler adds: it decides nothing, and tells people what to expect."""
+    code = NO_ROOM
     if told is not None and told.after_eviction:
-        text = f"{text}; it would fit after evictions there"
+        code, text = BY_EVICTION, f"{text}; it would fit after evictions there"
     if told is not None and told.wait is not None:
-        text = f"{text}; expected to fit in about {durations.text(told.wait)}"
-    return Verdict("NoRoom", text, (Wake.CAPACITY, Wake.JOB))
+        code, text = EXPECTED, f"{text}; expected to fit in about {durations.text(told.wait)}"
+    return Verdict(code, text, (Wake.CAPACITY, Wake.JOB))
 
 
 FILTERS: Final[Mapping[str, Filter]] = {

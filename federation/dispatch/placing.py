@@ -10,7 +10,7 @@ from apis.vectors import ResourceVector
 from federation.dispatch.snapshot import Member, Rules
 from policies import scores, terms, verdicts
 from policies.capacities import only_the_member_can_tell
-from policies.filters import ASKABLE, AWAITED, Question, judge
+from policies.filters import ASKABLE, AWAITED, ROOMLESS, Question, judge
 from policies.fit import Room
 from policies.placements import Affinity, PolicyView
 from policies.shapes import Gang
@@ -169,7 +169,7 @@ class Chooser:
         verdict = judge(question, filters=filters)
         if known is not None:
             return known if verdict.passes else verdict
-        if verdict.code == "NoRoom":
+        if verdict.code in ROOMLESS:
             self._no_room[memo] = verdict
         return verdict
 

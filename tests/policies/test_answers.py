@@ -75,8 +75,9 @@ def test_nodes_that_are_asked_for_by_name_are_the_members_affair_and_tell_no_row
 
 
 def test_evictions_and_expected_waits_are_advice() -> None:
+    assert verdict(LARGE, told(LARGE, 0, after_eviction=True)).code == "RoomByEviction"
     found = verdict(LARGE, told(LARGE, 0, after_eviction=True, wait=600))
-    assert found.code == "NoRoom"
+    assert found.code == "RoomExpected"
     assert found.text.endswith("it would fit after evictions there; expected to fit in about 10m")
 
 

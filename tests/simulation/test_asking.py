@@ -12,7 +12,7 @@ from machinery.clock import Chance, Ids
 from simulator.loop import SimClock, run_virtual
 from simulator.nodes import uniform
 from simulator.world import Member, World
-from tests.support.stories import Doc, clusters, job, phase, starts
+from tests.support.stories import Doc, clusters, job, phase, starts, why
 from tests.support.watching import Watch
 
 pytestmark = pytest.mark.story
@@ -63,3 +63,23 @@ def test_a_gang_whose_pods_must_be_apart_goes_where_the_scheduler_says_that_it_f
         assert [each["queue"] for each in asked(world, "west")] == ["default"]
 
     play(story, east=of("east", 2, cpu=16), west=of("west", 3, cpu=4))
+
+
+def test_who_waits_is_told_when_a_scheduler_expects_room_and_starts_as_soon_as_there_is() -> None:
+    async def story(world: World) -> None:
+        limited = job("first", pods=2, cpu=4, runs_for=100, annotations={keys.MAX_RUN_TIME: "10m"})
+        await world.apply(limited)
+        await world.until(lambda: phase(world, "first") == "Running", timeout=30)
+        await world.apply(job("second", pods=2, cpu=3, runs_for=5))
+        await world.until(lambda: "expected to fit in about" in why(world, "second"), timeout=40)
+        assert [each["minimum"] for each in asked(world, "east")] == [2]
+        await world.until(lambda: phase(world, "first") == "Completed", timeout=120)
+        await world.until(lambda: phase(world, "second") == "Running", timeout=8)
+        await world.until(lambda: phase(world, "second") == "Completed", timeout=30)
+        await world.advance(120)
+        assert asked(world, "east") == []
+        written = capacity(world, "east")["metadata"]["resourceVersion"]
+        await world.advance(1200)
+        assert capacity(world, "east")["metadata"]["resourceVersion"] == written
+
+    play(story, east=of("east", 2, cpu=4))

@@ -12,7 +12,7 @@ from machinery.port import PatchType
 from policies import asked
 from simulator.nodes import uniform
 from simulator.world import Member
-from tests.member_agent.world import HOME, Doc, Stage, job, play
+from tests.member_agent.world import EAST, HOME, Doc, Stage, job, play
 
 pytestmark = pytest.mark.story
 
@@ -98,6 +98,21 @@ def test_an_enforced_end_and_nodes_that_may_be_added_are_waits_that_can_be_told(
         assert 500 < answers(stage)["soon"]["wait"] <= 600
 
     play(without)
+
+
+def test_a_lost_node_is_told_after_a_second_whatever_was_told_just_before() -> None:
+    async def tell(stage: Stage) -> None:
+        await stage.grant(job("train", replicas=1, cpu="2", command="sleep 600"))
+        await stage.until(lambda: bool(stage.running("train")))
+        before = stage.capacity()["generation"]
+        await stage.until(lambda: stage.capacity()["generation"] > before, timeout=10)
+        used = {pod["spec"].get("nodeName", "") for pod in stage.pods()}
+        free = next(name for name in ("node-0", "node-1") if name not in used)
+        body = {"spec": {"unschedulable": True}}
+        await stage.world.client(EAST).patch(kinds.NODE, free, body, type=PatchType.MERGE)
+        await stage.until(lambda: sum(row[-1] for row in stage.capacity()["nodes"]["rows"]) == 1, timeout=2)
+
+    play(tell)
 
 
 def test_small_changes_are_told_within_a_minute_and_then_it_is_quiet() -> None:

@@ -210,7 +210,7 @@ def test_the_answer_is_what_a_round_would_do_with_the_gang(
     machines: list[int], used: list[int], pods: int, cpu: int, spread: bool
 ) -> None:
     there = [busy(f"b{index}", cpu=each, on=f"n{index % len(machines)}") for index, each in enumerate(used)]
-    more = {"affinity": beside("train", "podAntiAffinity")} if spread else {}
+    more: dict[str, Any] = {"affinity": beside("train", "podAntiAffinity")} if spread else {}
     place = Place(nodes(*machines), there)
     wanted = question(pods=pods, cpu=cpu, **more)
     ground = place.foreseer.stand([wanted], promised=(), ends=())
