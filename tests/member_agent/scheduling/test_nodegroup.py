@@ -12,6 +12,7 @@ from member_agent.scheduling.configuration import BadConfiguration, Configuratio
 from member_agent.scheduling.plugins.nodegroup import LABEL
 from member_agent.views import NodeView, QueueView, project_queue
 from member_agent.views.queues import NodeGroups
+from tests.member_agent.scheduling.around import apart, crew
 from tests.member_agent.scheduling.build import configuration, decide, gang, places, queue, started, why
 from tests.member_agent.test_room import node
 
@@ -63,6 +64,16 @@ def test_two_queues_with_equal_pods_go_to_different_groups_in_one_session() -> N
 )
 def test_the_best_group_of_a_queue_is_taken_first(listed: dict[str, Any], expected: str) -> None:
     assert places(decide(MACHINES, gang("g", queue="q"), queues=[bound(**listed)], by=by())) == {expected: 1}
+
+
+def test_what_pods_ask_of_the_pods_around_holds_within_a_group() -> None:
+    machines = [machine("a0", "a"), machine("b0", "b"), machine("b1", "b")]
+    made = crew("g", apart("g"), pods=2)
+    queues = [dataclasses.replace(bound(required=("b",)), name="default")]
+    assert places(decide(machines, made, queues=queues, by=by())) == {"b0": 1, "b1": 1}
+    more = crew("h", apart("h"), pods=3)
+    assert started(decide(machines, more, queues=queues, by=by())) == {}
+    assert started(decide(machines, more, by=configuration("gang", "predicates"))) == {"h": 3}
 
 
 def test_preferred_groups_go_in_their_order_where_that_is_asked_for() -> None:
