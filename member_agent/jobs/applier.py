@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,8 @@ class NameTaken(errors.AlreadyExists):
 @dataclass(frozen=True, slots=True)
 class _Cached:
     manifest: dict[str, Any]
-    moulds: dict[int, Moulds]
+    moulds: dict[tuple[int, str], Moulds]
+    """By version of the Job and name of its PodGroup."""
 
 
 class JobApplier:
@@ -76,16 +78,23 @@ class JobApplier:
         """Everything is made: the manifest is not needed any more."""
         self._cached.pop((job.uid, job.generation), None)
 
-    def _moulds(self, job: JobView, manifest: Manifest) -> Moulds:
-        """Of the pods of the present version. Raises BadArgument."""
-        cached = self._cached.get((job.uid, job.generation))
-        known = cached.moulds.get(job.status.version) if cached is not None else None
+    def _moulds(self, job: JobView, manifest: Manifest, *, group: str) -> Moulds:
+        """Of the pods of the present version in this PodGroup. Raises BadArgument."""
+        cached, key = self._cached.get((job.uid, job.generation)), (job.status.version, group)
+        known = cached.moulds.get(key) if cached is not None else None
         if known is None:
-            known = Moulds(job, manifest, scheduler=self._scheduler, registry=self._registry)
+            known = Moulds(job, manifest, scheduler=self._scheduler, registry=self._registry, group=group)
             if cached is not None:
                 cached.moulds.clear()
-                cached.moulds[job.status.version] = known
+                cached.moulds[key] = known
         return known
+
+    async def mark_forwarded(self, job: JobView) -> None:
+        """The Job's queue has `extendClusters`. One that has changed meanwhile is looked at again."""
+        self.drop(job)  # the mark is in the manifest and changes no generation
+        body = {"metadata": {"resourceVersion": job.version, "annotations": {keys.JOB_FORWARDING: "true"}}}
+        with contextlib.suppress(errors.Conflict, errors.NotFound):
+            await self._port.patch(kinds.JOB, job.name, body, type=PatchType.MERGE, namespace=job.namespace)
 
     # --- PodGroup ----------------------------------------------------------------------------------------------------
 
@@ -191,18 +200,20 @@ class JobApplier:
     # --- pods --------------------------------------------------------------------------------------------------------
 
     async def create_pods(
-        self, job: JobView, manifest: Manifest, orders: Sequence[PodOrder]
+        self, job: JobView, manifest: Manifest, orders: Sequence[PodOrder], *, group: str
     ) -> tuple[list[str], list[errors.ApiError]]:
-        """Make pods in parallel; names of those that are there now, and what went wrong with the others. Raises BadArgument."""
-        moulds, gate = self._moulds(job, manifest), asyncio.Semaphore(self._at_once)
+        """Make pods of this PodGroup in parallel; names of those that are there now, and what went wrong with the others.
+
+        Raises BadArgument."""
+        moulds, gate = self._moulds(job, manifest, group=group), asyncio.Semaphore(self._at_once)
         bodies = [moulds.pod(order) for order in orders]
 
         async def one(order: PodOrder, body: Manifest) -> errors.ApiError | None:
             async with gate:
                 return await self._create(job, order, body)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(order, body)) for order, body in zip(orders, bodies, strict=True)]
+        async with asyncio.TaskGroup() as together:
+            tasks = [together.create_task(one(order, body)) for order, body in zip(orders, bodies, strict=True)]
         failed = [error for task in tasks if (error := task.result()) is not None]
         made = [order.name for order, task in zip(orders, tasks, strict=True) if task.result() is None]
         return made, failed

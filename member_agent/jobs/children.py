@@ -55,8 +55,11 @@ class Moulds:
         *,
         scheduler: str,
         registry: Registry = BUILT_IN,
+        group: str = "",
     ) -> None:
+        """`group` is the PodGroup where it has not its usual name."""
         self._job = job
+        self._group = group or group_name(job)
         self._facts = facts_of(job, manifest)
         self._plugins = registry.chosen(manifest)
         self._each = tuple(each for each in self._plugins if type(each).change_pod is not Plugin.change_pod)
@@ -106,7 +109,10 @@ class Moulds:
         draft = Draft(
             "",
             labels={**(metadata.get("labels") or {}), **_labels(self._job, self._facts, task)},
-            annotations={**(metadata.get("annotations") or {}), **_annotations(self._job, self._facts, task)},
+            annotations={
+                **(metadata.get("annotations") or {}),
+                **_annotations(self._job, self._facts, task, group=self._group),
+            },
             spec=spec,
         )
         mount_claims(draft, self._claims)
@@ -126,10 +132,16 @@ def _labels(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, str]:
         keys.JOB_NAMESPACE: job.namespace,
         keys.TASK_SPEC: task.name,
         keys.QUEUE_NAME: job.queue,
+        **_forwarding(job),
     }
 
 
-def _annotations(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, str]:
+def _forwarding(job: JobView) -> dict[str, str]:
+    """The mark of a Job whose queue has `extendClusters`: its pods have it as label and as annotation."""
+    return {keys.JOB_FORWARDING: "true"} if job.forwarded else {}
+
+
+def _annotations(job: JobView, facts: JobFacts, task: TaskFacts, *, group: str) -> dict[str, str]:
     given = (facts.manifest.get("metadata") or {}).get("annotations") or {}
     budget = next((name for name in BUDGETS if name in given), None)
     taken = {name: given[name] for name in (*COPIED, budget, keys.RUN) if name is not None and name in given}
@@ -146,7 +158,8 @@ def _annotations(job: JobView, facts: JobFacts, task: TaskFacts) -> dict[str, st
         keys.JOB_VERSION: str(job.status.version),
         keys.TEMPLATE_ID: f"{job.name}-{task.name}",
         keys.JOB_RETRY_COUNT: str(job.status.retry_count),
-        keys.GROUP_NAME: group_name(job),
+        keys.GROUP_NAME: group,
+        **_forwarding(job),
     }
 
 

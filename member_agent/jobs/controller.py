@@ -47,6 +47,7 @@ class JobController:
         self._settings = settings
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._due: dict[str, float] = {}
+        self._swept: set[str] = set()
         self._pods = PodIndex()
         self._expected = ExpectedPods(clock=clock, patience=settings.expect)
         self._commands = CommandIndex()
@@ -88,6 +89,7 @@ class JobController:
 
     def _forget(self, job: JobView) -> None:
         self._due.pop(job.uid, None)
+        self._swept.discard(job.uid)
         for keeper in (self._faults, self._teller, self._maker):
             keeper.forget(job)
         self._applier.drop(job)
@@ -126,6 +128,8 @@ class JobController:
         await self._dismiss(decided)
         if failed is not None:
             raise failed
+        if decided.sweeps:
+            self._swept.add(job.uid)
         return min((each for each in (again, decided.wake, self._expected.next(job)) if each is not None), default=None)
 
     def _snapshot(self, job: JobView) -> Snapshot:
@@ -140,6 +144,7 @@ class JobController:
             fault=self._faults.known(job),
             obstacle=self._maker.obstacle(job),
             missing_claims=self._stores.missing_claims(job),
+            swept=job.uid in self._swept,
         )
 
     async def _dismiss(self, decided: Plan) -> None:

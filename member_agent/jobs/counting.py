@@ -55,11 +55,13 @@ def count(job: JobView, *, roster: Roster, floors: Floors, going: int, before: J
 def verdict(job: JobView, status: JobStatus, *, phase: JobPhase) -> JobEvent:
     """What the counters say, for a Job that is Pending or Running."""
     gang = job.gang
-    if gang is None or gang.replicas == 0:
+    if gang is None:
         return JobEvent.WAITED
     ended = status.succeeded + status.failed
     if phase is JobPhase.PENDING:
-        return JobEvent.STARTED if status.running + ended >= max(gang.minimum, 1) else JobEvent.WAITED
+        return JobEvent.STARTED if status.running + ended >= gang.minimum else JobEvent.WAITED
+    if gang.replicas == 0:
+        return JobEvent.WAITED
     if job.min_success is not None and status.succeeded >= job.min_success:
         return JobEvent.SUCCEEDED
     if ended >= gang.replicas:

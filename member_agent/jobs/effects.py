@@ -50,6 +50,8 @@ def _alive(scene: Scene) -> Plan:
     delete = tuple(pod for pod in scene.old if not pod.deleting) + tuple(pod for each in scene.places for pod in each.surplus)
     if scene.held or snapshot.missing_claims:
         return Plan(delete=delete)
+    if snapshot.queue is not None and snapshot.queue.forwards and not job.forwarded:
+        return Plan(delete=delete, forward=True)
     group = snapshot.group
     if group is not None and scene.outdated:
         return Plan(delete=delete, delete_group=True)

@@ -80,6 +80,8 @@ class Maker:
             await self._applier.delete_group(job, group)
         if decided.release_group and group is not None:
             await self._applier.release_group(group)
+        if decided.forward:
+            await self._applier.mark_forwarded(job)
         needed = decided.ensure or decided.remove_objects or decided.create_group or decided.update_group or decided.create
         manifest = await self._applier.manifest(job) if needed else None
         if manifest is None or (decided.create_group and not self._admitted(job, manifest)):
@@ -87,7 +89,7 @@ class Maker:
             return None, undone(decided.status, before=job) if needed and decided.status is not None else decided.status
         status = decided.status
         if decided.remove_objects:
-            await self._applier.remove_objects(job, manifest)
+            await self._remove_objects(job, manifest, sweeps=decided.sweeps)
         if decided.ensure:
             resources = await self._applier.ensure(job, manifest)
             status = msgspec.structs.replace(
@@ -98,6 +100,13 @@ class Maker:
         if decided.update_group and group is not None:
             await self._applier.update_group(job, manifest, group, priorities=self._stores.values_of_priorities())
         return manifest, status
+
+    async def _remove_objects(self, job: JobView, manifest: Manifest, *, sweeps: bool) -> None:
+        try:
+            await self._applier.remove_objects(job, manifest)
+        except BadArgument:
+            if not sweeps:
+                raise  # a Job of which nothing could be made has left nothing
 
     def _admitted(self, job: JobView, manifest: Manifest) -> bool:
         """What the webhook may not have seen is judged before anything is made."""
@@ -114,7 +123,7 @@ class Maker:
         self._expected.expect(job, names)
         made: list[str] = []
         try:
-            made, failed = await self._applier.create_pods(job, manifest, decided.create)
+            made, failed = await self._applier.create_pods(job, manifest, decided.create, group=self._stores.group_name_of(job))
         finally:
             self._expected.drop(job.uid, set(names) - set(made))
         if failed:

@@ -8,7 +8,7 @@ import msgspec
 
 from member_agent.jobs.claims import made_name
 from member_agent.jobs.happenings import Event
-from member_agent.jobs.lifecycle import ALIVE
+from member_agent.jobs.lifecycle import ALIVE, JobPhase
 from member_agent.jobs.plans import Plan
 from member_agent.jobs.roster import Roster
 from member_agent.jobs.snapshot import Scene
@@ -29,11 +29,28 @@ def remembering(scene: Scene, status: JobStatus, *, effects: Plan) -> JobStatus:
             generation=memory.generation if delayed else job.generation,
         )
     resources = status.controlled_resources
+    if scene.phase is JobPhase.RESTARTING and _changed_before_any_pod(scene):
+        # The run to come is made of what the spec says now: the change is no news to it, but objects of plugins may follow it.
+        memory = msgspec.structs.replace(memory, generation=job.generation)
+        resources = _without_plugins(resources)
     if effects.remove_objects:
-        resources = {name: value for name, value in resources.items() if not name.startswith("plugin-")}
+        resources = _without_plugins(resources)
     elif effects.ensure:
         resources = {**resources, **objects_of(job)}
     return msgspec.structs.replace(status, memory=memory, controlled_resources=resources)
+
+
+def _changed_before_any_pod(scene: Scene) -> bool:
+    """The spec was edited, and nothing is there, or was, that counts and was made of the spec of before."""
+    memory, group = scene.job.status.memory, scene.snapshot.group
+    if not scene.readable or memory.generation in (0, scene.job.generation):
+        return False
+    kept = group is not None and not group.deleting and not scene.outdated
+    return not (kept or scene.roster.pods or memory.pods or memory.done)
+
+
+def _without_plugins(resources: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in resources.items() if not name.startswith("plugin-")}
 
 
 def _any(scene: Scene, task: str) -> bool:

@@ -17,7 +17,7 @@ from member_agent.checks import impossible
 from member_agent.jobs import asking, ranges
 from member_agent.jobs.asking import Dismissed, Told
 from member_agent.jobs.effects import effects, stopped
-from member_agent.jobs.happenings import Happening
+from member_agent.jobs.happenings import Happening, moment
 from member_agent.jobs.kills import Order, entered, killed
 from member_agent.jobs.lifecycle import ALIVE, ENDS, JobPhase
 from member_agent.jobs.memory import pruned, remembering, timed, undone
@@ -28,6 +28,10 @@ from member_agent.views import JobView, Policy
 
 __all__ = ["Plan", "Snapshot", "Urgency", "plan"]
 
+SWEEP_AFTER = 75.0
+"""Seconds after the end of a Job: API servers give a request up after 60, and our clocks are not theirs."""
+SWEEP_UNTIL = 600.0
+"""Seconds after the end of a Job in which an agent that has just started looks once more."""
 PHASES = frozenset(phase.value for phase in JobPhase)
 
 
@@ -38,7 +42,7 @@ def plan(snapshot: Snapshot, *, now: datetime.datetime, stamp: str) -> Plan:
     job = _begun(snapshot.job, stamp=stamp)
     scene = scene_of(snapshot, job, now=now, stamp=stamp)
     if scene.phase in ENDS:
-        return _after_the_end(scene)
+        return _after_the_end(scene, now=now)
     found = asking.look(
         job, commands=snapshot.commands, phase=scene.phase, held=scene.held, firing=scene.judged.firing, now=now
     )
@@ -118,10 +122,10 @@ def _forgotten_first(scene: Scene) -> bool:
     return any(pod.index in ranges.read(made.get(each.task, "")) for each in scene.places for pod in each.surplus)
 
 
-def _after_the_end(scene: Scene) -> Plan:
+def _after_the_end(scene: Scene, *, now: datetime.datetime) -> Plan:
     """The result stays as it was recorded, whatever becomes of ended pods; only leftovers are still counted down."""
     job = scene.snapshot.job
-    removals = stopped(scene)
+    removals, sweep = stopped(scene), _sweep_in(scene, now=now)
     left = [pod for pod in scene.snapshot.roster.pods.values() if not pod.ended or pod.deleting]
     status = msgspec.structs.replace(job.status, pending=0, running=0, terminating=len(left))
     status = remembering(scene, status, effects=removals)
@@ -136,4 +140,17 @@ def _after_the_end(scene: Scene) -> Plan:
         urgency=Urgency.COUNTERS,
         dismissed=scene.snapshot.commands,
         refused=told,
+        remove_objects=removals.remove_objects or sweep == 0,
+        sweeps=sweep == 0,
+        wake=sweep,
     )
+
+
+def _sweep_in(scene: Scene, *, now: datetime.datetime) -> float | None:
+    """Seconds until the objects of plugins are looked for once more: the creation of one may have taken effect after the end,
+    whatever its sender was told. None where that was done, there are no plugins, or the end is long past."""
+    ended = moment(scene.job.transition)
+    if scene.snapshot.swept or not scene.job.rules.plugins or ended is None:
+        return None
+    age = (now - ended).total_seconds()
+    return max(SWEEP_AFTER - age, 0.0) if age < SWEEP_UNTIL else None

@@ -31,6 +31,8 @@ class Plan:
     """
 
     decisive: bool = False
+    forward: bool = False
+    """The Job is to be marked as one of a queue that has `extendClusters`; whatever is made of it carries the mark."""
     ensure: bool = False
     """Objects of plugins and claims are to be there, as the manifest has them now."""
     remove_objects: bool = False
@@ -52,5 +54,7 @@ class Plan:
     """Told when the Commands are dismissed, whatever becomes of the status."""
     settled: tuple[PodView, ...] = ()
     """Lost pods that the status, once written, remembers or has a right to forget."""
+    sweeps: bool = False
+    """`remove_objects` is the look for objects whose creation took effect after the end."""
     wake: float | None = None
     """Seconds until time alone changes something."""

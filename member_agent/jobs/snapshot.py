@@ -37,6 +37,8 @@ class Snapshot:
     fault: tuple[str, str] | None = None
     obstacle: Obstacle | None = None
     missing_claims: tuple[str, ...] = ()
+    swept: bool = False
+    """Objects of plugins were looked for once more after the end."""
 
     @property
     def may_start(self) -> bool:

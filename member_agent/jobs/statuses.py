@@ -59,7 +59,8 @@ def _event(scene: Scene, status: JobStatus, *, phase: JobPhase, fault: tuple[str
     if phase in ALIVE:
         if fault is not None and phase is JobPhase.PENDING:
             return JobEvent.IMPOSSIBLE
-        return verdict(scene.job, status, phase=phase)
+        event = verdict(scene.job, status, phase=phase)
+        return JobEvent.WAITED if event is JobEvent.STARTED and not _has_begun(scene) else event
     if phase is JobPhase.RESTARTING:
         if scene.spent:
             return JobEvent.SPENT
@@ -69,6 +70,12 @@ def _event(scene: Scene, status: JobStatus, *, phase: JobPhase, fault: tuple[str
     if phase in LEAVING and not scene.snapshot.roster.unfinished and not scene.snapshot.made:
         return JobEvent.CLEARED
     return JobEvent.WAITED
+
+
+def _has_begun(scene: Scene) -> bool:
+    """A Job whose minimum is 0 needs no pod to be Running, as upstream; but it has to be under way."""
+    gang = scene.job.gang
+    return (gang is not None and gang.minimum > 0) or (scene.snapshot.group is not None and not scene.outdated)
 
 
 def _why(scene: Scene, status: JobStatus, *, event: JobEvent, fault: tuple[str, str] | None) -> tuple[str, str]:

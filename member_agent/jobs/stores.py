@@ -29,9 +29,17 @@ class Stores:
             await informer.wait_synced()
 
     def group_of(self, job: JobView) -> GroupView | None:
-        """Its PodGroup; one of the same name that is another's is none."""
-        group = self.groups.get(job.namespace, group_name(job))
-        return group if group is not None and group.owner == job.uid else None
+        """Its PodGroup: the one of its present name, else one that older versions named like the Job. Another's is none."""
+        for name in (group_name(job), job.name):
+            group = self.groups.get(job.namespace, name)
+            if group is not None and group.owner == job.uid:
+                return group
+        return None
+
+    def group_name_of(self, job: JobView) -> str:
+        """The name of the PodGroup that its pods belong to."""
+        group = self.group_of(job)
+        return group.name if group is not None else group_name(job)
 
     def granted(self, job: JobView) -> bool:
         """A local Job always; else the Work that it was made from is there and is not being withdrawn."""

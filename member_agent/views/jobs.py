@@ -242,6 +242,8 @@ class JobView:
     status: JobStatus
     placed: tuple[tuple[str, str], ...] = ()
     owner_uid: str = ""
+    forwarded: bool = False
+    """Marked as one of a queue that has `extendClusters`."""
     """UID of the controlling owner."""
     ordered: str = ""
     """What the agent ordered from a Volcano that runs this Job, as it is written."""

@@ -102,6 +102,7 @@ class Projector:
             status=job.status or JobStatus(),
             placed=() if unreadable else fields_of_place(self._placed(document).spec),
             owner_uid=meta.controller,
+            forwarded=meta.annotation(keys.JOB_FORWARDING) == "true",
             created_by_flow="" if managed else sys.intern(meta.annotation(keys.CREATED_BY_FLOW)),
         )
 

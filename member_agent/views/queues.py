@@ -35,6 +35,7 @@ class _QueueSpec(Wire, frozen=True):
     priority: int = 0
     dequeue_strategy: str = ""
     affinity: _Affinity | None = None
+    extend_clusters: list[Any] | None = None
 
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
@@ -111,6 +112,8 @@ class QueueView:
     """Resources of which its capability is nothing at all; `capability` does not name them."""
     node_groups: NodeGroups | None = None
     """`affinity`; None where it says nothing of it."""
+    forwards: bool = False
+    """It has `extendClusters`: its Jobs and their pods are marked."""
 
     @property
     def ceiling(self) -> Mapping[str, int]:
@@ -157,6 +160,7 @@ def project_queue(document: Document) -> QueueView:
         hierarchy_weights=meta.annotation(HIERARCHY_WEIGHTS),
         none_of=frozenset(() if bad_capability else (spec.capability or {}).keys() - capability.keys()),
         node_groups=_node_groups(spec.affinity),
+        forwards=bool(spec.extend_clusters),
     )
 
 

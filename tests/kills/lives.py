@@ -14,7 +14,8 @@ from typing import Any
 from apis import keys, kinds
 from machinery.clock import Chance, Ids
 from machinery.port import PatchType
-from simulator.faults import Action, Moment, Write
+from member_agent.jobs.planner import SWEEP_AFTER
+from simulator.faults import Action, Late, Moment, Write
 from simulator.loop import SimClock, run_virtual
 from simulator.nodes import uniform
 from simulator.programs import Programs, federation
@@ -30,6 +31,8 @@ PATIENCE = 240.0
 """Virtual seconds a step may take, with an accident: a restart, an election and the quiet time of a new leader are below 30."""
 SETTLED = 30.0
 """Seconds after the last step in which nothing may change any more."""
+SWEPT = SWEEP_AFTER + 5.0
+"""The same after a write that lands late: an object that comes after the end of its Job is looked for once more by then."""
 
 Doc = dict[str, Any]
 
@@ -173,7 +176,7 @@ def live(tale: Tale, *, strike: Strike | None = None) -> tuple[Outcome, list[Wri
             first = len(world.faults.writes_of(AGENT))
             life = Life(world)
             await tale(life)
-            await world.advance(SETTLED if strike is not None else 5.0)
+            await world.advance(_settled(strike))
             found = life.outcome()
             wrote = [each for each in world.faults.writes_of(AGENT)[first:] if _matters(each)]
             await _leave(life)
@@ -181,6 +184,12 @@ def live(tale: Tale, *, strike: Strike | None = None) -> tuple[Outcome, list[Wri
             return found, wrote
 
     return run_virtual(main, seed=SEED)
+
+
+def _settled(strike: Strike | None) -> float:
+    if strike is None:
+        return 5.0
+    return SWEPT if isinstance(strike.action, Late) else SETTLED
 
 
 def _matters(write: Write) -> bool:

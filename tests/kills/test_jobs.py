@@ -39,9 +39,7 @@ def judge(tale: Tale, write: Write, *, moment: Moment, action: Action) -> None:
     found, _ = live(tale, strike=Strike(write.number, moment, action))
     more = Counter(found.starts) - Counter(wanted.starts)
     assert not more, f"{type(action).__name__} {moment} {write}: started {dict(more)} beyond {wanted.starts}"
-    # An object whose creation lands after the end of its Job stays until the Job goes, which `live` has seen to.
-    free = {"starts", "objects"} if isinstance(action, Late) else {"starts"}
-    compared = [name for name in Outcome.__dataclass_fields__ if name not in free]
+    compared = [name for name in Outcome.__dataclass_fields__ if name != "starts"]
     same = {name: (getattr(found, name), getattr(wanted, name)) for name in compared}
     wrong = {name: pair for name, pair in same.items() if pair[0] != pair[1]}
     assert not wrong, f"{type(action).__name__} {moment} {write}: (found, wanted) {wrong}"
