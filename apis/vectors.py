@@ -14,6 +14,9 @@ from apis.quantities import Format, InvalidQuantity, Quantity, parse
 MILLI: Final = 1000
 """Units of a vector in one core, byte or pod."""
 
+MOST: Final = 2**58
+"""Milli units beyond which nobody has a node or asks for a pod: 256 TiB of memory; several of it still add up in 64 bits."""
+
 _BYTES: Final = ("memory", "storage", "ephemeral-storage")
 _NANO_PER_MILLI: Final = 10**6
 
@@ -50,6 +53,13 @@ class ResourceVector(Mapping[str, int]):
             except InvalidQuantity as error:
                 raise InvalidQuantity(text, reason=f"no amount of {name}: {error}") from error
         return cls(amounts)
+
+    def bounded(self) -> ResourceVector:
+        """Without what is negative, and nothing beyond `MOST`: amounts that somebody wrote and that may be any number, as tables
+        of 64 bits can count them."""
+        if all(0 <= amount <= MOST for amount in self._amounts.values()):
+            return self
+        return ResourceVector({name: min(max(amount, 0), MOST) for name, amount in self._amounts.items()})
 
     def to_quantities(self) -> dict[str, str]:
         """As a Kubernetes resource list, in canonical text."""

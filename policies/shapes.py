@@ -294,8 +294,9 @@ def _effective(spec: PodSpec, *, of: Callable[[_Container], ResourceVector]) -> 
 
 
 def pod_requests(spec: PodSpec) -> ResourceVector:
-    """Effective requests of a pod, overhead and one pod included."""
-    return _effective(spec, of=_container_requests) + ResourceVector.from_quantities(spec.overhead) + ONE_POD
+    """Effective requests of a pod, overhead and one pod included; absurd amounts count as the most that is counted."""
+    asked = _effective(spec, of=_container_requests) + ResourceVector.from_quantities(spec.overhead)
+    return asked.bounded() + ONE_POD
 
 
 def pod_limits(spec: PodSpec) -> ResourceVector:

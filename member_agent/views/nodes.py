@@ -101,6 +101,6 @@ def project_node(document: Document) -> NodeView:
         cordoned=node.spec.unschedulable,
         ready=ready is not None and ready.status == "True",
         boot_id=node.status.node_info.boot_id,
-        allocatable=ResourceVector.from_quantities(node.status.allocatable),
+        allocatable=ResourceVector.from_quantities(node.status.allocatable).bounded(),
         images=tuple(sorted(_image(name, each.size_bytes) for each in node.status.images or () for name in each.names or ())),
     )
