@@ -89,6 +89,8 @@ class Memory:
     listed: tuple[PodView, ...] | None = None
     stopped: set[str] = field(default_factory=set)
     manifest: tuple[str, bytes] | None = None
+    refused_edit: tuple[str, planner.Refuse] | None = None
+    """Digest of a manifest that the Job cannot be changed to, and why."""
     work: WorkView | None = None
     job: JobView | None = None
     due: float | None = None
@@ -278,6 +280,7 @@ class WorkController:
             asked=talk.no_job,
             offered=offered,
             offered_error=error,
+            refused_edit=memory.refused_edit[0] if memory.refused_edit is not None else "",
             lease=talk.lease,
             newest_epoch=self._epochs.newest(work.record.job) if work.record else 0,
             queue=self._stores.queues.get("", offered.queue) if offered else None,
@@ -361,10 +364,7 @@ class WorkController:
             case planner.Refuse():
                 await self._refuse(snapshot, memory, step)
             case planner.Update():
-                assert memory.manifest is not None or work.manifest is not None
-                manifest = work.manifest or (memory.manifest[1] if memory.manifest else b"")
-                memory.job = self._projector.job(await applier.update(work, manifest))
-                memory.manifest = None
+                await self._update(work, memory)
             case planner.ReportLost():
                 await self._write(work, memory, report.lost(work, job=job, now=self._now()))
             case planner.Confirm():
@@ -425,6 +425,16 @@ class WorkController:
             raise errors.Conflict("the Work has changed hands", request=f"get Work {work.namespace}/{work.name}")
         memory.manifest = (work.digest, manifest)
 
+    async def _update(self, work: WorkView, memory: Memory) -> None:
+        """An edit that this member refuses, its API server or a webhook, is told and not asked for again."""
+        assert memory.manifest is not None or work.manifest is not None
+        manifest = work.manifest or (memory.manifest[1] if memory.manifest else b"")
+        try:
+            memory.job = self._projector.job(await self._applier.update(work, manifest))
+        except (errors.Invalid, errors.TooLarge, errors.Forbidden) as error:
+            memory.refused_edit = (work.digest, planner.Refuse(REFUSED[type(error)], error.message))
+        memory.manifest = None
+
     async def _accept(self, snapshot: Snapshot, memory: Memory) -> None:
         """Take room and make the Job; the decision and the taking are one instant."""
         work, offered = snapshot.work, snapshot.offered
@@ -461,7 +471,8 @@ class WorkController:
         work, job = snapshot.work, snapshot.job
         assert job is not None
         self._ledger.decided(work.uid)
-        status = report.running(work, job, now=self._now())
+        digest, refusal = memory.refused_edit or ("", None)
+        status = report.running(work, job, now=self._now(), edit=refusal if digest == work.digest else None)
         if status is None:
             memory.due = None
             return None

@@ -304,6 +304,8 @@ def _applied(snapshot: Snapshot) -> Step:
         return Report()
     if job.work_digest == work.digest or job.phase in FINAL or snapshot.offered_error:
         return Report()  # a Work that has ended shrinks to its identity: that is no order
+    if snapshot.refused_edit == work.digest:
+        return Report()
     if snapshot.offered is None:
         return LoadManifest()
     return Update() if _fault(snapshot) is None else Report()

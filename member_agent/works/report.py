@@ -15,6 +15,8 @@ from member_agent.works.remains import Left
 
 LOCALLY_DELETED: Final = "LocallyDeleted"
 NODE_UNREACHABLE: Final = "NodeUnreachable"
+UPDATED: Final = "Updated"
+"""Condition that is there, and False, while the Job is not what the manifest says because it cannot be changed."""
 NAMED: Final = 5
 """Pods and nodes named in a message; more are counted."""
 
@@ -84,17 +86,30 @@ def left(work: WorkView, found: Left, *, job: JobView | None, now: str) -> Statu
     return Status(conditions, _job_status(job) if job else None, "Unknown", Urgency.NOW)
 
 
-def running(work: WorkView, job: JobView, *, now: str) -> Status | None:
-    """Applied=True and how the Job stands; None when that is said already."""
+def running(work: WorkView, job: JobView, *, now: str, edit: Refuse | None = None) -> Status | None:
+    """Applied=True and how the Job stands; None when that is said already. `edit`: why the Job could not be changed to the
+    present manifest."""
     manifest = _job_status(job)
     conditions = _set(work, Condition("Applied", "True", "AppliedSuccessful"), now=now)
-    prepared = _prepared(job)
-    if prepared is not None:
-        conditions = _set(work, prepared, now=now, to=conditions)
+    prepared, unedited = _prepared(job), _unedited(edit)
+    for each in (prepared, unedited):
+        if each is not None:
+            conditions = _set(work, each, now=now, to=conditions)
+    if edit is None and job.work_digest == work.digest:
+        conditions = tuple(each for each in conditions if each.type != UPDATED)
     if work.applied and conditions == work.conditions and status_digest(manifest) == work.reported:
         return None
-    told = prepared is None or prepared in (msgspec.structs.replace(each, last_transition_time="") for each in work.conditions)
+    there = [msgspec.structs.replace(each, last_transition_time="") for each in work.conditions]
+    told = all(each is None or each in there for each in (prepared, unedited))
     return Status(conditions, manifest, health(job), _urgency(work, job) if told else Urgency.NOW)
+
+
+def _unedited(edit: Refuse | None) -> Condition | None:
+    """Updated=False: the run goes on as it was."""
+    if edit is None:
+        return None
+    text = f"the Job stays as it was, this member refuses the edit: {edit.message}"
+    return Condition(UPDATED, "False", edit.reason.value, text)
 
 
 def _prepared(job: JobView) -> Condition | None:
@@ -147,9 +162,7 @@ def _acknowledged(text: str) -> str:
     return found.order if found.done else ""
 
 
-def _set(
-    work: WorkView, wanted: Condition, *, now: str, to: tuple[Condition, ...] | None = None
-) -> tuple[Condition, ...]:
+def _set(work: WorkView, wanted: Condition, *, now: str, to: tuple[Condition, ...] | None = None) -> tuple[Condition, ...]:
     """The Work's conditions (or `to`) with one set; its time moves only when its status does."""
     present = condition(work.conditions, wanted.type)
     since = present.last_transition_time if present is not None and present.status == wanted.status else now

@@ -66,6 +66,8 @@ class Snapshot:
     asked: bool = False
     offered: JobView | None = None
     offered_error: str = ""
+    refused_edit: str = ""
+    """Digest of the manifest that this member's API server would not have the Job changed to, "" for none."""
     lease: LeaseAnswer | None = None
     newest_epoch: int = 0
     queue: QueueView | None = None
