@@ -35,11 +35,12 @@ class Held:
     gang: tuple[str, str] = ("", "")
     labels: Labels = ()
     own_labels: Labels = ()
+    claims: tuple[str, ...] = ()
 
 
 def held_by(pod: PodView, *, node: str) -> Held:
     """What a pod holds on a node."""
-    return Held(node, pod.shape, pod.owner, pod.task, (pod.namespace, pod.group), pod.labels, pod.own_labels)
+    return Held(node, pod.shape, pod.owner, pod.task, (pod.namespace, pod.group), pod.labels, pod.own_labels, pod.claims)
 
 
 class Listener(Protocol):

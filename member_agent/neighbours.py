@@ -109,6 +109,7 @@ class Neighbourhood:
 
     def gave_back(self, uid: str, held: Held) -> None:
         """A pod gave its room back."""
+        self._marked_pods.pop(uid, None)
         self._account(held, -1)
 
     def waits(self, pod: PodView) -> None:

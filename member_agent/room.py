@@ -97,13 +97,14 @@ class Room:
     def capacity(self, shape: PodShape) -> Amounts:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it, or pods around do not."""
         fits = self._capacity(shape, self._columns(self._all()), self.admitted(shape))
-        company = self._company(shape)
+        company = self.company(shape)
         if company is None:
             return fits
         return np.where(company.open(len(fits)), np.minimum(fits, 1) if company.alone else fits, 0)
 
-    def _company(self, shape: PodShape) -> Company | None:
-        if self.near is None or (shape.neighbours is None and not shape.seen):
+    def company(self, shape: PodShape) -> Company | None:
+        """What pods around and volumes say of the shape now; None for nothing."""
+        if self.near is None or not shape.minds_others:
             return None
         return self.near.company(shape)
 
@@ -221,7 +222,7 @@ class Room:
         self._change(spots, -1)
 
     def _take(self, shape: PodShape, count: int, *, whole: bool, within: Mask | None) -> list[Spot] | Shortage:
-        if self.near is not None and (shape.neighbours is not None or shape.seen):
+        if self.near is not None and shape.minds_others:
             return self._take_near(self.near, shape, count, whole=whole, within=within)
         known = self._answer(shape)
         fits, cost = known.fits, known.cost
@@ -357,7 +358,9 @@ class Room:
         admitted = self.admitted(shape)
         parts = [f"{nodes} nodes"]
         cordoned = self.layout.cordoned
-        parts += [f"{count} {what}" for count, what in ((cordoned, "cordoned"), (nodes - usable - cordoned, "not ready")) if count]
+        parts += [
+            f"{count} {what}" for count, what in ((cordoned, "cordoned"), (nodes - usable - cordoned, "not ready")) if count
+        ]
         if usable - int(admitted.sum()):
             parts.append(f"{usable - int(admitted.sum())} ruled out by selector, affinity or taints")
         parts += [text for name, amount in shape.requests.items() if (text := self._lacking(name, amount, admitted))]
@@ -370,13 +373,14 @@ class Room:
         if shape.one_per_node:
             taken = int((self.alone(shape, np.flatnonzero(admitted)) == 0).sum())
             parts += [f"{taken} with a host port taken"] if taken else []
-        company = self._company(shape)
+        company = self.company(shape)
         if company is None:
             return parts
         counts: dict[str, Mask] = {}
         for text, closed in company.shut:
             counts[text] = counts[text] | closed if text in counts else closed
         parts += [f"{number} {text}" for text, rows in counts.items() if (number := int((rows & admitted).sum()))]
+        parts += ["one per node"] if company.alone else []
         return parts + [group.sentence() for group in company.groups]
 
     def _lacking(self, name: str, amount: int, admitted: Mask) -> str:

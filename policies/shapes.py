@@ -35,6 +35,7 @@ from policies.selectors import Requirement as Requirement
 from policies.selectors import Taint as Taint
 from policies.selectors import Toleration as Toleration
 from policies.selectors import tolerated as tolerated
+from policies.volumes import VolumeNeeds
 
 ONE_POD: Final = ResourceVector({"pods": MILLI})
 
@@ -55,8 +56,8 @@ class PodShape:
     `node_affinity` are the required terms: one of them must hold, each is a conjunction; empty: anywhere.
     `unknown` names what only the member's scheduler can answer (protocol.md 4); "" when requests and labels decide.
 
-    The last five are read at members alone: terms over other pods, the crowds in which the pod itself is counted (of those
-    that anybody speaks of), nodes it would rather have with their weights, and its images.
+    The last six are known at members alone: terms over other pods, the crowds in which the pod itself is counted (of those
+    that anybody speaks of), nodes it would rather have with their weights, its images, and what its volumes need now.
     """
 
     requests: ResourceVector
@@ -70,15 +71,21 @@ class PodShape:
     seen: tuple[Crowd, ...] = ()
     prefers: tuple[tuple[Term, int], ...] = ()
     images: tuple[str, ...] = ()
+    volumes: VolumeNeeds | None = None
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Shapes are keys on the hottest paths: their hash is worked out once, over what tells most of them apart."""
         places = (self.node_selector, self.node_affinity, self.tolerations, self.ports)
-        object.__setattr__(self, "_hash", hash((self.requests, places, self.unknown, self.neighbours, self.seen)))
+        object.__setattr__(self, "_hash", hash((self.requests, places, self.unknown, self.neighbours, self.seen, self.volumes)))
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def minds_others(self) -> bool:
+        """Whether pods elsewhere decide on where it may go, or it on where they may."""
+        return self.neighbours is not None or self.volumes is not None or bool(self.seen)
 
     @property
     def undecided(self) -> str:

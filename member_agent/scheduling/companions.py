@@ -40,9 +40,13 @@ def company(shape: PodShape, around: Surroundings, *, affinity: bool, spread: bo
         groups += _spread(shape, asks, around, shut)
     if not shut and not groups:
         return None
-    alone = any(isinstance(each, AtMost) and each.topology.single and int(each.left.max()) <= 1 for each in groups)
-    kept = tuple(each for each in groups if not (alone and isinstance(each, AtMost) and each.topology.single))
-    return Company(tuple(shut), alone=alone, groups=kept)
+    kept = tuple(each for each in groups if not _one_a_node(each))
+    return Company(tuple(shut), alone=len(kept) < len(groups), groups=kept)
+
+
+def _one_a_node(group: Group) -> bool:
+    """A limit that needs no passes: it speaks of every node by itself."""
+    return isinstance(group, AtMost) and group.topology.single and int(group.left[:-1].max(initial=0)) <= 1
 
 
 def _apart(shape: PodShape, asks: Neighbours, around: Surroundings, shut: list[tuple[str, Mask]]) -> Iterator[Group]:

@@ -29,6 +29,7 @@ from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.seeing import Sight
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
+from member_agent.scheduling.storage import Stock
 from member_agent.scheduling.surroundings import Surroundings
 from member_agent.scheduling.turnover import Turnover
 from member_agent.scheduling.usage import NOTHING, Amounts, add, add_to_all
@@ -68,6 +69,8 @@ class OpenSession:
         self._admitted: dict[Key, None] = {}
         self._books(snapshot)
         self.surroundings = Surroundings(self.room.layout, snapshot.around)
+        self.stock = Stock(self.room.layout, snapshot.storage)
+        mounts = any(pod.claims for gang in snapshot.waiting for pod in gang.pods)
         self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
         self.claims = Claims(self, held=snapshot.berths, nominated=snapshot.nominated)
         self.turnover = Turnover(self, snapshot)
@@ -77,7 +80,7 @@ class OpenSession:
         if self.tiers.sees_more:
             self._look()
         self.room.near = self.tiers
-        self.room.told = self._told if self.tiers.keeps_books or snapshot.around.members else None
+        self.room.told = self._told if self.tiers.keeps_books or mounts or snapshot.around.members else None
         self.turnover.occupy()
         self.room.keep(rules=(configuration, registry), local=self.tiers.local)
 
@@ -90,8 +93,9 @@ class OpenSession:
 
     def _told(self, spot: Spot, sign: int) -> None:
         """The room was changed."""
-        if spot.shape.seen or spot.shape.neighbours is not None:
+        if spot.shape.minds_others:
             self.surroundings.told(spot, sign)
+            self.stock.told(spot, sign)
         self.tiers.told(spot, sign)
 
     def _books(self, snapshot: Snapshot) -> None:

@@ -24,6 +24,7 @@ from member_agent.scheduling.usage import NOTHING, Usage
 from member_agent.views import GroupView, PodView, QueueGate, QueueView
 from member_agent.views.budgets import BudgetView
 from member_agent.views.quotas import QuotaView
+from member_agent.volumes import NONE, Storage, Volumes
 from policies.shapes import PodShape
 
 NOTHING_GOES: Final[Mapping[str, PodView]] = MappingProxyType({})
@@ -107,6 +108,8 @@ class Snapshot:
     """Pods of other schedulers with a node that is being cleared for them."""
     around: Around = NOBODY_AROUND
     """Pods around, and what they ask of others."""
+    storage: Storage = NONE
+    """Volumes to have, and what limits how many a node takes."""
     counted_as: Callable[[PodView], PodShape] = lambda pod: pod.shape
     """The shape of any pod with the crowds in which it counts."""
     holders: Holders = NOBODY
@@ -126,6 +129,8 @@ class Gangs:
         self.gated = Gated()
         self.neighbourhood = Neighbourhood(lambda: inventory.held().values())
         inventory.listen(self.neighbourhood)
+        self.volumes = Volumes()
+        inventory.listen(self.volumes)
         self._tallies: dict[Key, Tally] = {}
         self._unbound: dict[Key, tuple[PodView, ...]] = {}
         """What was worked out of gangs of which no pod has changed since."""
@@ -270,7 +275,7 @@ class Gangs:
             if not pods or group is None or group.deleting:
                 return None
             rank = priority(group.priority_class) if group.priority_class else pods[0].priority
-            pods = self.neighbourhood.marked(pods)
+            pods = self.volumes.marked(self.neighbourhood.marked(pods))
             return Waiting(key=key, group=group, pods=pods, tally=self.tally(key), priority=rank)
 
         waiting = []
@@ -306,6 +311,7 @@ class Gangs:
             berths=berths,
             nominated=tuple(pod for _, pod in sorted(self._nominated.items())),
             around=self.neighbourhood.freeze(),
+            storage=self.volumes.freeze(),
             counted_as=self.neighbourhood.counted_as,
             shut=gangs_with(self.gated.of(QueueGate.SHUT), waiting=gang_of, assumed=self._inventory.assumed),
             passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),

@@ -59,13 +59,30 @@ class _ContainerStatus(Wire, frozen=True):
     state: _ContainerState = _ContainerState()
 
 
+class _ClaimSource(Wire, frozen=True):
+    claim_name: str = ""
+
+
+class _Volume(Wire, frozen=True):
+    name: str = ""
+    persistent_volume_claim: _ClaimSource | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
 class _PodSpec(PodSpec, frozen=True, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
     priority: int = 0
     scheduling_gates: list[Any] | None = None
     restart_policy: str = ""
+    volumes: list[_Volume] | None = None
     termination_grace_period_seconds: int = GRACE
+
+    def claims(self, pod: str) -> tuple[str, ...]:
+        """Names of the claims of this pod; those that are made for it alone are called after it."""
+        named = (each.persistent_volume_claim for each in self.volumes or ())
+        own = (f"{pod}-{each.name}" for each in self.volumes or () if each.ephemeral is not None)
+        return tuple(dict.fromkeys((*(each.claim_name for each in named if each is not None), *own)))
 
     def final(self, code: int) -> bool:
         """Whether a container that ended with this exit code is not started again by its kubelet."""
@@ -252,6 +269,8 @@ class PodView:
     """Without those that number the pods of one owner."""
     own_labels: Labels = ()
     """Those."""
+    claims: tuple[str, ...] = ()
+    """Names of the claims that it mounts, those made for it alone included."""
 
     @property
     def ended(self) -> bool:

@@ -148,6 +148,7 @@ class Projector:
             since=seconds_of(status.start_time) if manner.cooldown else 0.0,
             labels=labels,
             own_labels=own_labels,
+            claims=spec.claims(meta.name) if spec.volumes else (),
         )
 
     def _shape(self, spec: PodSpec, owner: Owner) -> PodShape:

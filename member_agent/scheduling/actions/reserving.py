@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores
+from member_agent.scheduling.companions import APART, AWAY, SPREAD
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Waiting
+from member_agent.scheduling.storage import FULL, HELD
 from policies.shapes import PodShape
+
+PASSING: Final = frozenset({APART, AWAY, SPREAD, FULL, HELD})
+"""What pods rule out that are there, and no longer when they have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,9 @@ class _Emptiest:
         return self.now.admitted(shape)
 
     def limits(self, columns: Columns, shape: PodShape) -> Amounts:
-        return np.full(len(columns.rows), 1 if shape.one_per_node else np.iinfo(np.int64).max, dtype=np.int64)
+        company = self.now.company(shape)
+        alone = shape.one_per_node or (company is not None and company.alone)
+        return np.full(len(columns.rows), 1 if alone else np.iinfo(np.int64).max, dtype=np.int64)
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         least = np.ones(len(columns.rows))
@@ -49,9 +57,21 @@ def reserve(session: OpenSession, gang: Waiting, needs: Sequence[tuple[PodShape,
     later = Room(room.layout, room.free + room.ending, room.allocatable, rules=_Emptiest(room))
     chosen = np.zeros(len(room.layout.names), dtype=np.bool_)
     for shape, count in needs:
-        spots = later.place_some(shape, count)
+        spots = later.place_some(shape, count, within=_open_one_day(room, shape))
         if sum(spot.count for spot in spots) < count:
             return
         chosen[[spot.row for spot in spots]] = True
     session.reserved = chosen
     session.reserved_for = gang.group.name
+
+
+def _open_one_day(room: Room, shape: PodShape) -> Mask | None:
+    """Rows that nothing shuts but pods that will end: who waits for a volume, or for pods to sit beside, waits for no room."""
+    company = room.company(shape)
+    if company is None:
+        return None
+    mask = np.ones(len(room.layout.names), dtype=np.bool_)
+    for text, closed in company.shut:
+        if text not in PASSING:
+            mask &= ~closed
+    return mask

@@ -28,23 +28,18 @@ class Arguments(BaseModel):
     taints: bool = Field(default=True, alias="predicate.TaintTolerationEnable")
     pod_affinity: bool = Field(default=True, alias="predicate.PodAffinityEnable")
     spread: bool = Field(default=True, alias="predicate.PodTopologySpreadEnable")
+    volume_limits: bool = Field(default=True, alias="predicate.NodeVolumeLimitsEnable")
+    volume_zone: bool = Field(default=True, alias="predicate.VolumeZoneEnable")
+    volume_binding: bool = Field(default=True, alias="predicate.VolumeBindingEnable")
     cache: bool = Field(default=True, alias="predicate.CacheEnable", description="answers are kept anyway")
 
 
 class Predicates(Plugin):
-    """Selectors and required affinity, taints and tolerations, host ports, affinity to pods, topology spread."""
+    """Selectors and required affinity, taints and tolerations, host ports, affinity to pods, topology spread, volumes."""
 
     name = "predicates"
     arguments = Arguments
-    later = frozenset(
-        f"predicate.{each}Enable"
-        for each in (
-            "NodeVolumeLimits",
-            "VolumeZone",
-            "VolumeBinding",
-            "DynamicResourceAllocation",
-        )
-    )
+    later = frozenset({"predicate.DynamicResourceAllocationEnable"})
 
     def __init__(self, arguments: Arguments, *, session: Session, hooks: frozenset[Hook] = frozenset(Hook)) -> None:
         super().__init__(arguments, session=session, hooks=hooks)
@@ -55,8 +50,8 @@ class Predicates(Plugin):
 
     def predicate(self, layout: Layout, shape: PodShape) -> Mask:
         shape = plain(shape)  # answers are kept by it for as long as the layout, longer than what other plugins see
-        if shape.neighbours is not None or shape.seen:
-            shape = dataclasses.replace(shape, neighbours=None, seen=())
+        if shape.minds_others:
+            shape = dataclasses.replace(shape, neighbours=None, seen=(), volumes=None)
         if not self._on.node_affinity:
             shape = dataclasses.replace(shape, node_selector=(), node_affinity=())
         if not self._on.taints:
@@ -69,6 +64,11 @@ class Predicates(Plugin):
         return None
 
     def company(self, shape: PodShape) -> Company | None:
-        if shape.neighbours is None and not shape.seen:
+        if not shape.minds_others:
             return None
-        return company(shape, self.session.surroundings, affinity=self._on.pod_affinity, spread=self._on.spread)
+        on = self._on
+        pods = company(shape, self.session.surroundings, affinity=on.pod_affinity, spread=on.spread)
+        volumes = self.session.stock.company(shape, binding=on.volume_binding, zones=on.volume_zone, limits=on.volume_limits)
+        if pods is None or volumes is None:
+            return pods or volumes
+        return Company(pods.shut + volumes.shut, alone=pods.alone, groups=pods.groups + volumes.groups)

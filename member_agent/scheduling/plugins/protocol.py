@@ -25,6 +25,7 @@ from member_agent.scheduling.namespaces import Namespaces
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
+from member_agent.scheduling.storage import Stock
 from member_agent.scheduling.surroundings import Surroundings
 from member_agent.views import GroupView, PodView, QueueView
 from member_agent.views.budgets import BudgetView
@@ -87,6 +88,11 @@ class Session(Protocol):
     @property
     def surroundings(self) -> Surroundings:
         """Pods around, what this session has placed and evicted included."""
+        ...
+
+    @property
+    def stock(self) -> Stock:
+        """What is left of volumes."""
         ...
 
     @property

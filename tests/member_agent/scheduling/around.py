@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from member_agent.layout import HOSTNAME
 from member_agent.scheduling.decisions import Plan
@@ -13,10 +14,15 @@ from policies.neighbours import Crowd, Neighbours, PodSelector, PodTerm, Spread
 from policies.selectors import Requirement
 from policies.shapes import PodShape
 from tests.member_agent.scheduling.build import Made, gang
-from tests.member_agent.test_room import shape
+from tests.member_agent.test_room import node, shape
 
 ZONE = "zone"
 Labels = Mapping[str, str]
+
+
+def machine(name: str, *, cpu: int, zone: str, **more: Any) -> NodeView:
+    """A node in a zone; "-": without the label."""
+    return node(name, cpu=cpu, **(more if zone == "-" else more | {ZONE: zone}))
 
 
 def crowd(app: str, *, spaces: Sequence[str] = ("ns",)) -> Crowd:
@@ -71,10 +77,10 @@ def faults(machines: Sequence[NodeView], sitting: Sequence[Seat], *, newcomers: 
     """What is wrong with who sits where, by looking at every pair of pods; only what newcomers have to do with."""
     labels_of = {each.name: each.labels for each in machines}
     said = []
-    for pod, node in sitting:
+    for pod, seat in sitting:
         asks = pod.shape.neighbours or Neighbours()
         others = [(other, labels_of[where]) for other, where in sitting if other.uid != pod.uid]
-        here = labels_of[node]
+        here = labels_of[seat]
         for term in asks.apart:
             near = [other for other, there in others if _same(here, there, term.topology) and _belongs(other, term.crowd)]
             concerned = [other.uid for other in near if {other.uid, pod.uid} & newcomers]
@@ -84,9 +90,9 @@ def faults(machines: Sequence[NodeView], sitting: Sequence[Seat], *, newcomers: 
                 alone = not any(_belongs(other, term.crowd) for other, _ in others) and _belongs(pod, term.crowd)
                 said += [] if alone and term.topology in here else [f"{pod.name} sits beside nobody by {term.topology}"]
         for constraint in asks.spreads if pod.uid in newcomers else ():
-            said += _uneven(pod, node, constraint, sitting, machines)
+            said += _uneven(pod, seat, constraint, sitting, machines)
         for port in pod.shape.ports if pod.uid in newcomers else ():
-            clash = [other for other, where in sitting if where == node and other.uid != pod.uid]
+            clash = [other for other, where in sitting if where == seat and other.uid != pod.uid]
             said += [f"{pod.name}: port {port.port}" for other in clash for theirs in other.shape.ports if port.clashes(theirs)]
     return said
 

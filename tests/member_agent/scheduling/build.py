@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from apis.vectors import ResourceVector
@@ -109,9 +109,14 @@ def without(name: str) -> Configuration:
 
 
 def frozen(
-    machines: Sequence[NodeView], gangs: Sequence[Made], *, queues: Sequence[QueueView] = (), now: float = 0.0
+    machines: Sequence[NodeView],
+    gangs: Sequence[Made],
+    *,
+    queues: Sequence[QueueView] = (),
+    now: float = 0.0,
+    told: Callable[[Gangs], None] = lambda _: None,
 ) -> Snapshot:
-    """The snapshot of a cluster, made as the controller makes it."""
+    """The snapshot of a cluster, made as the controller makes it; `told` what else is there."""
     found = inventory(list(machines))
     kept = Gangs(found, scheduler="volcano")
     groups = {(each.group.namespace, each.group.name): each.group for each in gangs}
@@ -122,6 +127,7 @@ def frozen(
             change = Change((pod.namespace, pod.name), None, pod)
             found.pod_changed(change)
             kept.pod_changed(change)
+    told(kept)
     return kept.freeze(
         groups=groups.get,
         pending={key: group for key, group in groups.items() if group.phase in ("Pending", "Inqueue")},
@@ -138,8 +144,9 @@ def decide(
     queues: Sequence[QueueView] = (),
     by: Configuration | None = None,
     now: float = 0.0,
+    told: Callable[[Gangs], None] = lambda _: None,
 ) -> Plan:
-    return plan(frozen(machines, gangs, queues=queues, now=now), configuration=by)
+    return plan(frozen(machines, gangs, queues=queues, now=now, told=told), configuration=by)
 
 
 def started(found: Plan) -> dict[str, int]:

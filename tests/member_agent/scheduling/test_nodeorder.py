@@ -16,7 +16,7 @@ from member_agent.scheduling.decisions import Plan
 from member_agent.views import NodeView, project_node
 from policies.neighbours import Neighbours, Spread
 from policies.selectors import NODE_NAME, Requirement
-from tests.member_agent.scheduling.around import ZONE, beside, crew, crowd, prefers
+from tests.member_agent.scheduling.around import ZONE, beside, crew, crowd, machine, prefers
 from tests.member_agent.scheduling.build import Made, configuration, decide, gang, places, started
 from tests.member_agent.test_room import inventory, node, shape
 
@@ -39,7 +39,7 @@ def by(**weights: int) -> Configuration:
 
 
 def zones(*names: str, cpu: int = 8) -> list[NodeView]:
-    return [node(f"n{index}", cpu=cpu, **({} if name == "-" else {ZONE: name})) for index, name in enumerate(names)]
+    return [machine(f"n{index}", cpu=cpu, zone=name) for index, name in enumerate(names)]
 
 
 def by_zone(machines: list[NodeView], found: Plan) -> dict[str, int]:

@@ -22,6 +22,7 @@ from member_agent.scheduling.plugins.hooks import OFF, Hook
 from member_agent.scheduling.plugins.nodegroup import LABEL
 from member_agent.scheduling.plugins.protocol import GATES, Plugin, Victim
 from member_agent.scheduling.session import OpenSession
+from member_agent.scheduling.snapshot import Gangs
 from member_agent.views import NodeView, QueueView
 from member_agent.views.hints import TASK_AFFINITY, TASK_ORDER, TASK_PRIORITY, Hints
 from member_agent.views.queues import NodeGroups
@@ -31,6 +32,7 @@ from policies.shapes import PodShape, Requirement, Taint
 from tests.member_agent.scheduling.around import apart, crew, crowd, prefers, spread
 from tests.member_agent.scheduling.build import Made, configuration, frozen, gang, nodes, queue, vector
 from tests.member_agent.scheduling.off_evictions import EVICTING
+from tests.member_agent.scheduling.storing import claim, in_zone, limit, mounting, on_host, stored, volume
 from tests.member_agent.test_room import node, shape
 
 LATER: Final = "2026-01-02T00:00:00Z"
@@ -46,6 +48,7 @@ class Scene:
     quotas: tuple[QuotaView, ...] = ()
     now: float = 0.0
     actions: str = "enqueue, allocate"
+    told: Callable[[Gangs], None] = lambda _: None
 
     def session(self, by: Configuration) -> OpenSession:
         snapshot = frozen(self.machines, self.gangs, queues=self.queues, now=self.now)
@@ -53,7 +56,7 @@ class Scene:
         return OpenSession(snapshot, configuration=by, registry=BUILT_IN)
 
     def plan(self, by: Configuration) -> Plan:
-        snapshot = frozen(self.machines, self.gangs, queues=self.queues, now=self.now)
+        snapshot = frozen(self.machines, self.gangs, queues=self.queues, now=self.now, told=self.told)
         return plan(dataclasses.replace(snapshot, quotas={"ns": self.quotas}), configuration=by)
 
 
@@ -246,6 +249,21 @@ PULLED = of(gang("g", shape=dataclasses.replace(shape(1), images=("app",))), on=
 ZONES = tuple(node(f"n{index}", cpu=8, zone="ab"[index]) for index in range(2))
 FOND = of(crew("db", on=["n1"]), crew("g", prefers("db", 5)), on=ZONES)
 SCATTERED = of(crew("old", on=["n0"], of="g"), gang("busy", on=["n1"], cpu=2), crew("g", SOFT), on=ZONES)
+DATA = mounting(gang("g"), "data")
+LOCAL = of(DATA, on=ZONES, told=stored(claim("data", volume="pv"), volume("pv", reach=on_host("n1"))))
+ZONAL = of(DATA, on=ZONES, told=stored(claim("data", volume="pv"), volume("pv", zones=(in_zone("b"),))))
+LIMITED = of(
+    mounting(gang("old", on=["n0"]), "full"),
+    DATA,
+    on=ZONES[:1],
+    told=stored(
+        claim("full", volume="a"),
+        volume("a", driver="csi", handle="a"),
+        claim("data", volume="b"),
+        volume("b", driver="csi", handle="b"),
+        limit("n0", csi=1),
+    ),
+)
 
 NO_OTHER_SCORE = {
     "leastrequested.weight": "balancedresource.weight: 0, tainttoleration.weight: 0",
@@ -339,6 +357,9 @@ CASES: Final = [
         off="0",
         rest=NO_OTHER_SCORE["tainttoleration.weight"],
     ),
+    argument("predicates", "predicate.VolumeBindingEnable", LOCAL, on="true", off="false", beside=("gang",)),
+    argument("predicates", "predicate.VolumeZoneEnable", ZONAL, on="true", off="false", beside=("gang",)),
+    argument("predicates", "predicate.NodeVolumeLimitsEnable", LIMITED, on="true", off="false", beside=("gang",)),
     argument("nodeorder", "nodeaffinity.weight", WISHING, on="2", off="0"),
     argument("nodeorder", "imagelocality.weight", PULLED, on="9", off="0"),
     argument("nodeorder", "podaffinity.weight", FOND, on="9", off="0"),
