@@ -34,8 +34,8 @@ def place(machines: list[tuple[int, int]], held: list[tuple[int, int, int]]) -> 
         one = node(f"n{index}", cpu=cpu, memory=memory * GIB)
         inventory.node_changed(Change(("", one.name), None, one))
     for index, (at, cpu, memory) in enumerate(held):
-        one = pod(f"p{index}", shape(cpu, memory=memory * GIB), on=f"n{at % len(machines)}")
-        inventory.pod_changed(Change(("ns", one.name), None, one))
+        busy = pod(f"p{index}", shape(cpu, memory=memory * GIB), on=f"n{at % len(machines)}")
+        inventory.pod_changed(Change(("ns", busy.name), None, busy))
     return inventory, ledger
 
 
