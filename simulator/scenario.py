@@ -194,7 +194,9 @@ async def play(scenario: Scenario, *, seed: int) -> World:
                 await world.until(_holds(world, name, expected), timeout=durations.parse(step.within), what=what)
             if step.shares:
                 what = f"step {number}: shares {step.shares}, not {shares(world)}"
-                await world.until(lambda wanted=step.shares: shares(world) == wanted, timeout=durations.parse(step.within), what=what)
+                await world.until(
+                    lambda wanted=step.shares: shares(world) == wanted, timeout=durations.parse(step.within), what=what
+                )
         assert world.crashes == [], world.story()
         assert world.records.two_clusters_at_once() == [], world.story()
     return world

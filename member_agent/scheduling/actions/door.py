@@ -3,7 +3,8 @@ delays it.
 
 Kept is an amount: of the cluster for the first group that finds too little there, of a queue for the first that its limit
 keeps out. Who comes behind is let in beside it. Nothing is kept for a group that the empty cluster, or its empty queue, could
-not hold.
+not hold. As long as pods of a gang that was let in are being made, nobody is let in beyond what there is: its room would be
+taken from under it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from apis import keys
 from member_agent.scheduling.decisions import NO_ROOM
 from member_agent.scheduling.plugins.sentences import QUEUE_FULL
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Waiting
+from policies.shares import beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Door:
         self._session = session
         self._keeps = keeps
         self._kept: list[_Kept] = []
+        self._beyond = session.configuration.choice("overcommit") is not None
+        """Whether groups are let in beyond what there is."""
 
     def judge(self, gang: Waiting) -> Reason | None:
         """Why it waits; None lets it in."""
@@ -42,13 +47,27 @@ class Door:
         with self._counted(gang):
             reason = self._session.tiers.job_enqueueable(gang)
         if reason is None:
-            return None
+            return self._before_its_pods(gang) if self._keeps and self._beyond else None
         alone = self._session.tiers.job_enqueueable(gang) if self._kept else reason
         if alone is None:
             first = self._kept[0].gang
             return Reason("RoomKept", f"{reason.sentence}; what {first.group.name} needs is kept for it, which waits before")
         self._keep(gang, alone)
         return alone
+
+    def _before_its_pods(self, gang: Waiting) -> Reason | None:
+        """Room of a gang whose pods are being made that this one might take."""
+        session = self._session
+        making = [group for group, _ in session.unmade if group.min_member > 1]
+        making += [each.group for each in session.let_in_now if each.group.min_member > max(each.tally.pods, 1)]
+        if not making:
+            return None
+        asked, promised = plain(gang.group.min_resources), session.promised(keys.ROOT_QUEUE)
+        missing = beyond(asked, promised=promised, used=session.used, available=session.total, factor=1.0)
+        if not missing:
+            return None
+        text = f"the gang asks for {asked}, of which {missing} is kept for {making[0].name}, whose pods are being made"
+        return Reason("RoomKept", text)
 
     @contextmanager
     def _counted(self, gang: Waiting) -> Iterator[None]:

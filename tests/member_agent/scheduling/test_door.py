@@ -24,8 +24,8 @@ from tests.member_agent.test_room import node
 LATER = "2026-01-02T00:00:00Z"
 
 
-def pending(name: str, *, asks: int = 1, **more: Any) -> Made:
-    return gang(name, pods=0, minimum=1, asks=asks, phase="Pending", **more)
+def pending(name: str, *, asks: int = 1, members: int = 1, **more: Any) -> Made:
+    return gang(name, pods=0, minimum=members, asks=asks, phase="Pending", **more)
 
 
 def busy(pods: int) -> Made:
@@ -70,6 +70,19 @@ def test_what_a_queue_keeps_for_its_first_group_is_its_own_affair() -> None:
     assert code(found, "z0") == "RoomKept"
     impossible = [waits[0], pending("large", asks=5, queue="q")]
     assert admitted(decide(nodes(99), *impossible, *late(2, queue="q"), queues=queues)) == ["z0", "z1"]
+
+
+def test_nobody_is_let_in_beyond_what_there_is_while_pods_of_a_gang_are_being_made() -> None:
+    early = gang("early", pods=0, minimum=6)
+    keeping = configuration("overcommit", actions="enqueue, backfill")
+    found = decide(nodes(8), early, *late(4), by=keeping)
+    assert admitted(found) == ["z0", "z1"]
+    assert why(found, "z2") == "the gang asks for cpu 1, of which cpu 1 is kept for early, whose pods are being made"
+    made = gang("early", pods=6, on=["n0"] * 6)
+    assert admitted(decide(nodes(8), made, *late(4), by=keeping)) == ["z0", "z1", "z2"]
+    by = configuration("overcommit", actions="enqueue")
+    assert admitted(decide(nodes(8), early, *late(4), by=by)) == ["z0", "z1", "z2"]
+    assert admitted(decide(nodes(8), pending("large", asks=7, members=7), *late(4), by=keeping)) == ["large", "z0"]
 
 
 def test_queues_are_let_in_by_weight_before_anybody_holds_anything() -> None:
