@@ -49,9 +49,6 @@ SERVICE = Kind("", "v1", "Service", "services")
 VOLUME = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
-VOLUME = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
-STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
-CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
 CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
@@ -107,6 +104,13 @@ CLUSTER_OVERRIDE_POLICY = Kind(
 )
 CLUSTER_TAINT_POLICY = Kind("policy.karmada.io", "v1alpha1", "ClusterTaintPolicy", "clustertaintpolicies", namespaced=False)
 FEDERATED_RESOURCE_QUOTA = Kind("policy.karmada.io", "v1alpha1", "FederatedResourceQuota", "federatedresourcequotas")
+INTERPRETER = Kind(
+    "config.karmada.io",
+    "v1alpha1",
+    "ResourceInterpreterCustomization",
+    "resourceinterpretercustomizations",
+    namespaced=False,
+)
 CLUSTER = Kind("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", namespaced=False)
 WORK = Kind("work.karmada.io", "v1alpha1", "Work", "works")
 RESOURCE_BINDING = Kind("work.karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings")

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from apis import batch, bus, capacity, cluster, federated_quota, flow, offer, policy, scheduling, taint_policy, work
+from apis import (
+    batch,
+    bus,
+    capacity,
+    cluster,
+    federated_quota,
+    flow,
+    interpreter,
+    offer,
+    policy,
+    scheduling,
+    taint_policy,
+    work,
+)
 from apis.kinds import Kind
 from apis.meta import Resource
 from apis.schema import Rule
@@ -110,6 +123,17 @@ SERVED: Final[tuple[Served, ...]] = (
         federated_quota.FederatedResourceQuota,
         short=("frq",),
         columns=(Column("Overall", ".spec.overall", wide=True), Column("Overall_Used", ".status.overallUsed", wide=True), _AGE),
+        categories=_KARMADA,
+    ),
+    Served(
+        interpreter.ResourceInterpreterCustomization,
+        short=("ric",),
+        columns=(
+            Column("Target-API-Version", ".spec.target.apiVersion"),
+            Column("Target-Kind", ".spec.target.kind"),
+            _AGE,
+        ),
+        status=False,
         categories=_KARMADA,
     ),
     Served(

@@ -53,6 +53,7 @@ _NO_STATUS = frozenset(
         kinds.OVERRIDE_POLICY,
         kinds.CLUSTER_OVERRIDE_POLICY,
         kinds.CLUSTER_TAINT_POLICY,
+        kinds.INTERPRETER,
         kinds.CLUSTER_OFFER,
         kinds.PLACEMENT_PROFILE,
     }
