@@ -1,6 +1,7 @@
 """config.karmada.io/v1alpha1: ResourceInterpreterCustomization, how objects of a kind are understood.
 
-Karmada's shape (reference/karmada.md 5.3). Scripts are expressions (`cel`); one in Lua is kept and told, because nothing here runs Lua.
+Karmada's shape (reference/karmada.md 5.3). Scripts are expressions (`cel`); one in Lua is kept and told, because nothing here
+runs Lua.
 """
 
 from __future__ import annotations

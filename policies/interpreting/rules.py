@@ -13,8 +13,8 @@ class Rules:
 
     `components`: a list of {name, replicas, template}. `replicas`: {replicas, template}, for a kind of one sort of pods.
     `health`: true or false. `status`: what of the status is reported. `aggregate`: one status from `items`, which are
-    [{clusterName, status}]. `dependencies`: a list of {apiVersion, kind, name, namespace}. `revision`: the object's changes (a merge patch) for
-    `replicas` of them. `retention`: a merge patch that keeps what the member's object (`observed`) has.
+    [{clusterName, status}]. `dependencies`: a list of {apiVersion, kind, name, namespace}. `revision`: the object's changes
+    (a merge patch) for `replicas` of them. `retention`: a merge patch that keeps what the member's object (`observed`) has.
     """
 
     components: str = ""
