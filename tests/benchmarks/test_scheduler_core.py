@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from benchmarks.scheduler_core import add_gangs, faults, make_shapes, make_world, measure
+from benchmarks.scheduler_core import AFTERWARDS, add_gangs, faults, make_shapes, make_world, measure, one_more
 from member_agent.scheduling.planner import plan
 
 
@@ -38,5 +38,15 @@ def test_the_validator_finds_every_kind_of_fault() -> None:
 
 def test_every_case_is_measured() -> None:
     rows = measure(nodes=[60], gangs=3, size=4, singles=5, changes=10, seed=1)
-    assert [row.unit for row in rows] == ["placements/s", "placements/s", "s"]
+    rates, seconds = "placements/s", "s"
+    assert [row.unit for row in rows] == [rates, rates, seconds, rates, rates, seconds]
     assert all(row.ours > 0 for row in rows)
+
+
+def test_a_gang_that_comes_after_others_started_is_placed_and_no_other_is_touched() -> None:
+    world = make_world(nodes=60, seed=2)
+    add_gangs(world, gangs=4, size=4)
+    assert one_more(world, gangs=4, size=4) >= 0
+    held = world.inventory.held()
+    assert all(pod.uid in held for key in world.groups for pod in world.gangs.pods(key).values())
+    assert len(world.groups) == 4 + AFTERWARDS
