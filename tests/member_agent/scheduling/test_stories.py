@@ -9,7 +9,7 @@ from apis import keys, kinds
 from machinery import errors
 from machinery.port import PatchType
 from member_agent.scheduling.profile import PLACES
-from tests.member_agent.world import EAST, Stage, play
+from tests.member_agent.world import EAST, Stage, job, play
 
 Doc = dict[str, Any]
 
@@ -137,7 +137,10 @@ def test_a_group_waits_for_its_namespaces_quota_and_goes_on_when_that_grows() ->
         await client.create(kinds.RESOURCE_QUOTA, quota, namespace="default")
         await create(stage, pod("two", cpu="2"))
         await stage.until(lambda: bool(told(stage, "Unschedulable")), timeout=60)
-        assert told(stage, "Unschedulable")[0][1] == "QuotaExceeded: quota compute of namespace default is at cpu 0 of 1: 2 asked for"
+        assert (
+            told(stage, "Unschedulable")[0][1]
+            == "QuotaExceeded: quota compute of namespace default is at cpu 0 of 1: 2 asked for"
+        )
         more = {"spec": {"hard": {"cpu": "2"}}}
         await client.patch(kinds.RESOURCE_QUOTA, "compute", more, type=PatchType.MERGE, namespace="default")
         await stage.until(lambda: phase_of_group(stage) == "Running", timeout=30)
@@ -159,5 +162,26 @@ def test_a_group_that_goes_before_it_has_nodes_lets_the_next_one_in() -> None:
         assert len(groups) == 2
         await stage.world.client(EAST).delete(kinds.POD, "large", namespace="default")
         await stage.until(lambda: stage.running() == ["next"], timeout=30)
+
+    play(story)
+
+
+def test_a_job_that_waits_says_in_its_own_status_what_fits_now_and_how_many_nodes_are_cordoned() -> None:
+    async def story(stage: Stage) -> None:
+        port = stage.world.client(EAST)
+        await port.patch(kinds.NODE, "node-1", {"spec": {"unschedulable": True}}, type=PatchType.MERGE)
+        await configure(stage, "actions: 'allocate, backfill'\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]")
+        await stage.world.advance(5)
+        await port.create(kinds.JOB, job("train", replicas=3, cpu="4"), namespace="default")
+
+        def state() -> Doc:
+            return ((stage.local("train") or {}).get("status") or {}).get("state") or {}
+
+        await stage.until(lambda: state().get("reason") == "NotEnoughResources", timeout=60)
+        assert "room for 2 of 3 pods (cpu 4, " in state()["message"]
+        assert "2 nodes, 1 cordoned" in state()["message"]
+        await stage.until(lambda: ("Job", state()["message"]) in told(stage, "NotEnoughResources"), timeout=10)
+        await port.patch(kinds.NODE, "node-1", {"spec": {"unschedulable": False}}, type=PatchType.MERGE)
+        await stage.until(lambda: len(stage.running("train")) == 3, timeout=60)
 
     play(story)
