@@ -22,14 +22,6 @@ class End:
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
-class Promised:
-    """Room that was promised to pods of a Job that are not there yet; `job` is its UID, "" until it is seen."""
-
-    job: str
-    spot: Spot
-
-
 class Stand(Protocol):
     """How things stand at one instant."""
 
@@ -54,6 +46,6 @@ class Foresight(Protocol):
         """Names of nodes on which whatever is or gets free waits for a gang that is here already."""
         ...
 
-    def stand(self, asked: Sequence[Asked], *, promised: Sequence[Promised], ends: Sequence[End]) -> Stand:
-        """How things stand now, to be asked about these shapes."""
+    def stand(self, asked: Sequence[Asked], *, promised: Sequence[Spot], ends: Sequence[End]) -> Stand:
+        """How things stand now, to be asked about these shapes. `promised`: room for pods of gangs that are not there yet."""
         ...

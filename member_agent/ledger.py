@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from apis.vectors import ResourceVector, total
 from machinery.informer import Change
-from member_agent.asking import Promised
 from member_agent.inventory import Held, Inventory
 from member_agent.room import Room, Shortage, Spot
 from member_agent.views import GroupView, JobView, PodView, WorkView
@@ -123,11 +122,11 @@ class Ledger:
         self._fill_claims(shadow)
         return shadow
 
-    def spots(self) -> list[Promised]:
+    def spots(self) -> list[Spot]:
         """What promises and claims stand on, rows of the inventory's present room."""
         self.shadow()
-        promised = [Promised(promise.job, spot) for promise in self._promises.values() for spot in promise.spots]
-        return promised + [Promised(job, spot) for job, spots in sorted(self._claims.items()) for spot in spots]
+        promised = [spot for promise in self._promises.values() for spot in promise.spots]
+        return promised + [spot for _, spots in sorted(self._claims.items()) for spot in spots]
 
     # --- what informers say ------------------------------------------------------------------------------------------
 

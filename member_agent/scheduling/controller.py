@@ -177,7 +177,6 @@ class SchedulingController:
             kept=lambda: self._kept,
             configuration=self._configuration,
             registry=self._registry,
-            owner=lambda key: group.owner if (group := self._stores.groups.get(*key)) is not None else "",
         )
 
     # --- waking ------------------------------------------------------------------------------------------------------

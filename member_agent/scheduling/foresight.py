@@ -19,8 +19,7 @@ from apis import keys
 from apis.capacity import MOST_FITS, ShapeAnswer
 from apis.quantities import InvalidQuantity
 from apis.vectors import total
-from machinery.informer import Key
-from member_agent.asking import End, Promised
+from member_agent.asking import End
 from member_agent.inventory import Inventory
 from member_agent.neighbours import Neighbourhood
 from member_agent.room import Amounts, Mask, Spot
@@ -108,11 +107,9 @@ class Foreseer:
         kept: Callable[[], Collection[str]],
         configuration: Callable[[], Configuration],
         registry: Registry,
-        owner: Callable[[Key], str] = lambda _: "",
     ) -> None:
         self._inventory = inventory
         self._neighbourhood = neighbourhood
-        self._owner = owner
         self._scheduler = scheduler
         self._freeze = freeze
         self.held = held
@@ -125,18 +122,17 @@ class Foreseer:
         self._spoken: dict[str, Shape] = {}
         """Shapes of whose neighbours the books are kept while they are asked about."""
 
-    def stand(self, asked: Sequence[Asked], *, promised: Sequence[Promised], ends: Sequence[End]) -> Ground:
-        """How things stand now. What was reserved for a gang over clusters is not counted beside what it was promised."""
+    def stand(self, asked: Sequence[Asked], *, promised: Sequence[Spot], ends: Sequence[End]) -> Ground:
+        """How things stand now."""
         self._speak({each.hash: shape for each in asked if (shape := self._shape(each)) is not None})
         snapshot, kept = self._freeze(), self.kept()
-        reserved = {self._owner(key) for key in snapshot.berths}
         names = snapshot.room.layout.names
         return Ground(
             snapshot=snapshot,
             configuration=self._configuration(),
             registry=self._registry,
             shapes={name: shape.marked(self._neighbourhood) for name, shape in self._spoken.items()},
-            promised=tuple(each.spot for each in promised if not each.job or each.job not in reserved),
+            promised=tuple(promised),
             kept=np.isin(np.array(names), list(kept)) if kept and names else None,
             ends=self._leaving(ends),
         )
