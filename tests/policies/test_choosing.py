@@ -206,7 +206,7 @@ profiles = some.sampled_from(sorted(BUILT_IN))
 
 
 @given(described, rules, profiles, some.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_what_is_chosen_fits_loses_nothing_and_does_not_depend_on_the_order_of_asking(
     clusters: list[tuple[str, int, str, float]], strategy: Strategy | None, profile: str, spread: bool
 ) -> None:

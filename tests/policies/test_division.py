@@ -135,14 +135,14 @@ def one_by_one(total: int, given: Mapping[str, int], *, odd: bool) -> dict[str, 
 
 
 @given(some.integers(0, 120), votes)
-@settings(max_examples=150)
+@settings(max_examples=40)
 def test_the_fast_way_dispenses_as_the_definition_does(total: int, given_votes: dict[str, int]) -> None:
     assert webster(total, given_votes) == one_by_one(total, given_votes, odd=False)
     assert webster(total, given_votes, uid="b") == one_by_one(total, given_votes, odd=True)
 
 
 @given(some.integers(1, 200), votes, uids)
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_one_seat_more_takes_none_away_and_minima_never_exceed_votes(total: int, given_votes: dict[str, int], uid: str) -> None:
     fewer, more = webster(total, given_votes, uid=uid), webster(total + 1, given_votes, uid=uid)
     assert all(more.get(name, 0) >= count for name, count in fewer.items())
@@ -165,7 +165,7 @@ candidates = some.lists(
 
 
 @given(some.integers(0, 80), candidates, some.sampled_from([DYNAMIC, AGGREGATED]), uids, some.booleans())
-@settings(max_examples=250)
+@settings(max_examples=100)
 def test_nothing_is_lost_or_doubled_no_room_is_exceeded_and_nothing_moves_without_need(
     total: int, given_candidates: list[Candidate], strategy: Strategy, uid: str, fresh: bool
 ) -> None:
@@ -185,7 +185,7 @@ def test_nothing_is_lost_or_doubled_no_room_is_exceeded_and_nothing_moves_withou
 
 
 @given(some.integers(0, 80), candidates, uids)
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_static_weights_lose_and_double_nothing(total: int, given_candidates: list[Candidate], uid: str) -> None:
     divided = divide(total, given_candidates, strategy=STATIC, uid=uid)
     assert sum(divided.replicas.values()) == (total if given_candidates else 0)
@@ -195,7 +195,7 @@ def test_static_weights_lose_and_double_nothing(total: int, given_candidates: li
 
 
 @given(some.integers(1, 60), candidates)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_aggregated_uses_no_more_clusters_than_it_must(total: int, given_candidates: list[Candidate]) -> None:
     flat = [Candidate(each.name, room=each.room) for each in given_candidates]
     divided = divide(total, flat, strategy=AGGREGATED)

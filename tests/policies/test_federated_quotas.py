@@ -111,7 +111,7 @@ def test_bad_quotas_are_told_where_and_let_nothing_more_in(overall: Any, assigne
 @given(
     some.lists(some.tuples(some.integers(0, 9), some.integers(0, 9)), max_size=12), some.integers(0, 20), some.integers(0, 20)
 )
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_what_is_admitted_one_by_one_never_exceeds_the_quota(jobs: list[tuple[int, int]], cpu: int, memory: int) -> None:
     limit = quota({"cpu": cpu, "memory": memory})
     held: list[Holding] = []

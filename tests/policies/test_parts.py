@@ -165,7 +165,7 @@ def made_of(listed: list[tuple[int, int, str]], least: int) -> Gang:
 
 
 @given(tasks, some.integers(1, 20), spaces, some.sampled_from([DYNAMIC, AGGREGATED]), some.sampled_from(Minima))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_pod_is_lost_or_doubled_and_every_part_is_a_gang_that_fits(
     listed: list[tuple[int, int, str]],
     least: int,

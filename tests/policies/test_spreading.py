@@ -144,7 +144,7 @@ def holds(some_set: Sequence[Candidate], rules: Sequence[SpreadRule], *, replica
 
 
 @given(spots_strategy, rule, some.none() | rule, some.none() | rule, some.integers(0, 14))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_choice_is_found_exactly_when_there_is_one_and_is_the_first_in_order(
     candidates: list[Candidate],
     by_cluster: tuple[int, int],
