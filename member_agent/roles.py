@@ -46,6 +46,7 @@ from member_agent.scheduling.profile import ProfileKeeper
 from member_agent.settings import AgentSettings
 from member_agent.upstream.controller import Stores as UpstreamStores
 from member_agent.upstream.controller import UpstreamController
+from member_agent.views.budgets import project_budget
 from member_agent.views.namespaces import project_namespace
 from member_agent.views.quotas import project_quota
 from member_agent.works.controller import Stores as WorkStores

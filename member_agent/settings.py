@@ -70,11 +70,17 @@ class SchedulingSettings(_Settings):
     """The gang scheduler."""
 
     scheduler_name: str = Field(
-        default=keys.DEFAULT_SCHEDULER, min_length=1, description="pods with this schedulerName are ours, those of hub-run Jobs too"
+        default=keys.DEFAULT_SCHEDULER,
+        min_length=1,
+        description="pods with this schedulerName are ours, those of hub-run Jobs too",
     )
-    more_names: tuple[str, ...] = Field(default=(), description="pods with one of these are ours as well; others count as used room")
+    more_names: tuple[str, ...] = Field(
+        default=(), description="pods with one of these are ours as well; others count as used room"
+    )
     default_queue: str = Field(
-        default=keys.DEFAULT_QUEUE, min_length=1, description="queue of pods without a Job that name none; made if it is missing"
+        default=keys.DEFAULT_QUEUE,
+        min_length=1,
+        description="queue of pods without a Job that name none; made if it is missing",
     )
     node_selector: tuple[str, ...] = Field(
         default=(), description="`key:value` of labels: only nodes that have one of them are seen; none: all"
@@ -103,8 +109,19 @@ class SchedulingSettings(_Settings):
         description="a gang that never was whole and holds fewer nodes than its minimum gives them back after so long; "
         "as long as parts of a gang over clusters wait for each other (protocol.md 5)",
     )
+    eviction_wait: float = Field(
+        default=120.0,
+        gt=0,
+        description="a gang for which others were evicted has so long to start after the last should have gone (protocol.md 6)",
+    )
+    evictions_at_once: int = Field(default=16, gt=0, description="evictions in flight")
     hold_without_hub: float = Field(
-        default=300.0, gt=0, description="room held for a gang over clusters outlives the hub's last answer by this (protocol.md 5)"
+        default=300.0,
+        gt=0,
+        description="room held for a gang over clusters outlives the hub's last answer by this (protocol.md 5)",
+    )
+    volumes_wait: float = Field(
+        default=600.0, gt=0, description="claims of a pod that has its node are bound within this, or it is looked for anew"
     )
     partial_pause: float = Field(default=60.0, gt=0, description="first wait of a gang that gave its nodes back; doubles")
     partial_pause_limit: float = Field(default=600.0, gt=0, description="longest wait of a gang that gave its nodes back")

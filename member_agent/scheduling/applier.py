@@ -10,8 +10,12 @@ import msgspec
 from apis import keys, kinds
 from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
-from member_agent.scheduling.decisions import Binding
+from member_agent.scheduling.decisions import Binding, Eviction
 from member_agent.views import GroupStatus, GroupView, HoldRecord, PodView, encode_hold
+
+
+MANAGER = "volcano-federation"
+"""Who owns what is applied."""
 
 
 class Bound(enum.Enum):
@@ -42,6 +46,46 @@ class SchedulingApplier:
         """Delete a pod, so that its Job makes it anew without a node; one that has changed hands or gone is left alone."""
         try:
             await self._port.delete(kinds.POD, pod.name, namespace=pod.namespace, preconditions=Preconditions(uid=pod.uid))
+        except (errors.NotFound, errors.Conflict):
+            return
+
+    async def evict(self, eviction: Eviction, *, now: str) -> tuple[Bound, str]:
+        """Tell the pod why it goes, then delete it; one that has changed hands or gone is gone. Raises when nobody knows
+        whether it happened; the same eviction is then tried again."""
+        pod, told = eviction.pod, {"lastTransitionTime": now, "message": eviction.reason.sentence}
+        conditions = [
+            {"type": "DisruptionTarget", "status": "True", "reason": eviction.reason.code, **told},
+            {"type": "Ready", "status": "False", "reason": eviction.reason.code, **told},
+        ]
+        # By apply conditions are merged by type: whatever the kubelet wrote beside them stays.
+        named = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        try:
+            await self._port.patch(
+                kinds.POD,
+                pod.name,
+                {"apiVersion": "v1", "kind": "Pod", "metadata": named, "status": {"conditions": conditions}},
+                type=PatchType.APPLY,
+                namespace=pod.namespace,
+                subresource="status",
+                field_manager=MANAGER,
+                force=True,
+            )
+            await self._port.delete(kinds.POD, pod.name, namespace=pod.namespace, preconditions=Preconditions(uid=pod.uid))
+        except (errors.NotFound, errors.Conflict):
+            return Bound.DONE, ""
+        except errors.ApiError as error:
+            if error.outcome_unknown or isinstance(error, errors.Throttled):
+                raise
+            return Bound.REFUSED, error.message
+        return Bound.DONE, ""
+
+    async def nominate(self, pod: PodView, node: str) -> None:
+        """Say on a pod which node is being cleared for it; "" takes it back."""
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}}
+        try:
+            await self._port.patch(
+                kinds.POD, pod.name, body, type=PatchType.MERGE, namespace=pod.namespace, subresource="status"
+            )
         except (errors.NotFound, errors.Conflict):
             return
 

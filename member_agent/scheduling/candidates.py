@@ -107,7 +107,8 @@ def level_of(victim: Victim) -> int:
 
 def candidates_of(session: OpenSession, stands: Sequence[Standing], *, queues: Sequence[str] = ()) -> Candidates:
     """Pods of these gangs that may go at all: on nodes that are known, not protected, not on their way already."""
-    gone = session.turnover.holders.going.keys() | {each.pod.uid for each in session.turnover.evictions}
+    holders = session.turnover.holders
+    gone = holders.stuck | holders.going.keys() | {each.pod.uid for each in session.turnover.evictions}
     victims = [victim for each in stands for victim in victims_of(session, each) if victim.pod.uid not in gone]
     return Candidates(victims, columns=session.room.layout.columns, queues=queues)
 

@@ -44,6 +44,8 @@ class Clearing:
         self._gone: dict[str, Victim] = {}
         """Victims of this action that are decided."""
         self._given: list[Spot] = []
+        self._lifted: list[Spot] = []
+        """What was kept for beneficiaries before."""
         self._failed: set[object] = set()
         """What was looked for in vain since the last eviction."""
 
@@ -59,9 +61,11 @@ class Clearing:
         """Back to the room of now: who leaves is still there, and what was given to beneficiaries is nobody else's."""
         for spot in self._given:
             self._later.give_back([spot])
-        for spot in (*(_spot(victim) for victim in self._gone.values()), *self._leaving):
+        for spot in (*self._lifted, *(_spot(victim) for victim in self._gone.values()), *self._leaving):
             self._later.take(spot)
         self._session.room = self._now
+        for spot in self._lifted:
+            self._now.give_back([spot])
         for spot in self._given:
             self._now.take(spot)
 
@@ -70,7 +74,22 @@ class Clearing:
     def clear(
         self, gang: Waiting, pods: Sequence[PodView], *, among: Candidates, ask: Ask, why: Callable[[Victim], Reason]
     ) -> bool:
-        """Whether pods go so that these pods of the gang get nodes together; then it is decided."""
+        """Whether pods go so that these pods of the gang get nodes together; then it is decided. The new plan takes the place of
+        what was kept for them before."""
+        turnover = self._session.turnover
+        lifted = turnover.lift(gang.key) if gang.key not in turnover.changed else None
+        for spot in lifted[1] if lifted is not None else ():
+            self._later.give_back([spot])
+        done = self._clear(gang, pods, among=among, ask=ask, why=why)
+        if lifted is not None and done:
+            self._lifted += lifted[1]
+        elif lifted is not None:
+            for spot in lifted[1]:
+                self._later.take(spot)
+            turnover.restore(lifted[0])
+        return done
+
+    def _clear(self, gang: Waiting, pods: Sequence[PodView], *, among: Candidates, ask: Ask, why: Why) -> bool:
         within = self._session.open_to(gang)
         attempt = _Attempt(self._session, replace(gang, pods=tuple(pods)), among=among, ask=ask, within=within)
         alike = (gang.group.queue, gang.priority, within is None, gang.group.admitted, attempt.looks)

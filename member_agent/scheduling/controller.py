@@ -23,6 +23,7 @@ from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import Bound, SchedulingApplier
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding
+from member_agent.scheduling.evictor import Evictor
 from member_agent.scheduling.foresight import Foreseer
 from member_agent.scheduling.holding import Holding
 from member_agent.scheduling.holds import HoldPhase, phase_of
@@ -39,6 +40,7 @@ from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCounts, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
 from member_agent.views.namespaces import NamespaceView
+from member_agent.views.budgets import BudgetView
 from member_agent.views.quotas import QuotaView
 from member_agent.views.waits import NOT_ENOUGH_TASKS
 
@@ -58,6 +60,8 @@ class Stores:
     """None: no gang over clusters prepares here."""
     quotas: Informer[QuotaView] | None = None
     """None: nobody's quota is looked at."""
+    budgets: Informer[BudgetView] | None = None
+    """None: nobody's disruption budget is looked at."""
     namespaces: Informer[NamespaceView] | None = None
     """None: terms that select namespaces by their labels select those without any."""
 
@@ -112,6 +116,17 @@ class SchedulingController:
             wake=self._wake,
         )
         self._holds = self._holding.holds
+        self._evictor = Evictor(
+            stores.groups,
+            pods=self._gangs.pods,
+            applier=self._applier,
+            events=events,
+            clock=clock,
+            wait=settings.eviction_wait,
+            at_once=settings.evictions_at_once,
+            wake=self._wake,
+            meters=self._meters,
+        )
         self._told = Teller(
             stores.groups,
             gangs=self._gangs,
@@ -133,6 +148,8 @@ class SchedulingController:
         stores.priorities.subscribe(lambda _: self._wake())
         if stores.quotas is not None:
             stores.quotas.subscribe(self._quota_changed)
+        if stores.budgets is not None:
+            stores.budgets.subscribe(lambda _: self._wake())
         if stores.namespaces is not None:
             stores.namespaces.subscribe(self._namespace_changed)
 
@@ -147,7 +164,7 @@ class SchedulingController:
             self._stores.priorities,
         ):
             await informer.wait_synced()
-        for optional in (self._stores.quotas, self._stores.jobs, self._stores.namespaces):
+        for optional in (self._stores.quotas, self._stores.budgets, self._stores.jobs, self._stores.namespaces):
             if optional is not None:
                 await optional.wait_synced()
         async with asyncio.TaskGroup() as group:
@@ -157,6 +174,7 @@ class SchedulingController:
             )
             group.create_task(self._told.run(metrics))
             group.create_task(self._holding.run(metrics))
+            group.create_task(self._evictor.run(metrics))
             group.create_task(run_workers(self._releases, self._release, workers=4, name="gang-release", metrics=metrics))
             group.create_task(run_workers(self._gates, self._open, workers=8, name="queue-gates", metrics=metrics))
 
@@ -204,6 +222,7 @@ class SchedulingController:
         before = self._inventory.version
         self._inventory.pod_changed(change)
         key = self._gangs.pod_changed(change)
+        self._evictor.pod_changed(change, ours=key is not None)
         pod = change.new
         if pod is None and change.old is not None:
             self._patience.forget_pod(change.old.uid)
@@ -225,6 +244,7 @@ class SchedulingController:
         if group is None:
             if self._pending.pop(change.key, None) is not None:
                 self._wake()  # what was spoken for is not any more
+            self._evictor.group_gone(change.key)
             self._told.forget(change.key)
             self._patience.forget_gang(change.key)
             return
@@ -262,6 +282,7 @@ class SchedulingController:
     async def _round(self, _: str) -> float | None:
         """Decide and start what was decided; the seconds until time alone can change the answer."""
         begun = self._clock.boot()
+        self._evictor.overdue(layout=self._inventory.layout_version)
         session = OpenSession(
             self._frozen(),
             configuration=self._configuration(),
@@ -279,6 +300,7 @@ class SchedulingController:
             self._binds.add(binding.pod.uid)
         for key in {gang_key(binding.pod) for binding in decided.bindings}:
             self._holds.look(key)
+        self._evictor.begin(decided)
         for hold in decided.prepared:
             self._holds.decided(hold)
             self._told.at_once(hold.key)
@@ -308,11 +330,17 @@ class SchedulingController:
             quotas=self._quotas(),
             preparing=self._holds.preparing(priority=self._priority),
             berths=self._holds.entries(),
+            budgets=_by_namespace(self._stores.budgets),
+            earmarks=self._evictor.earmarks.told(),
+            going=self._evictor.going,
+            spent=self._evictor.spent(layout=self._inventory.layout_version),
+            stuck=self._evictor.stuck,
         )
 
     def _soonest(self, wakes: float, *, now: float) -> float | None:
         """Seconds until time alone changes an answer: of our own pauses, or of a plugin (at a wall clock time)."""
-        pauses = [each for each in (self._patience.soonest(now=now), self._holding.overdue(now=now)) if each is not None]
+        waits = (self._patience.soonest(now=now), self._holding.overdue(now=now), self._evictor.soonest(now=now))
+        pauses = [each for each in waits if each is not None]
         pause = min(pauses, default=None)
         if math.isinf(wakes):
             return pause
@@ -405,3 +433,10 @@ def _asks(group: GroupView) -> tuple[str, int, bool, int, HoldPhase]:
 def _decides(queue: QueueView) -> QueueView:
     """The queue without what its status tells of the past."""
     return dataclasses.replace(queue, version="", allocated=EMPTY, counts=GroupCounts())
+
+
+def _by_namespace(budgets: Informer[BudgetView] | None) -> Mapping[str, Sequence[BudgetView]]:
+    found: dict[str, list[BudgetView]] = {}
+    for budget in sorted(budgets.values() if budgets is not None else (), key=lambda each: each.name):
+        found.setdefault(budget.namespace, []).append(budget)
+    return found

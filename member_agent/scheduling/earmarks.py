@@ -27,11 +27,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Earmark:
-    """What is kept for a gang."""
+    """What is kept for a gang. `sure`: everybody who must leave for it was told to, as far as is known."""
 
     gang: Key
     queue: str
     places: tuple[Place, ...]
+    sure: bool = True
 
     @property
     def pods(self) -> int:
@@ -124,7 +125,7 @@ class Earmarks:
             kept.evicted -= 1
             left = tuple(place for place in kept.earmark.places if place.node != node)
             if left and len(left) < len(kept.earmark.places):
-                kept.earmark = dataclasses.replace(kept.earmark, places=left)
+                kept.earmark = dataclasses.replace(kept.earmark, places=left, sure=False)
                 return None
             if left:
                 return None
@@ -164,6 +165,6 @@ def remembered(pods: Iterable[PodView], *, queues: Mapping[Key, str]) -> list[Ea
             places = found.setdefault(key, {})
             places[pod.nominated, pod.shape] = places.get((pod.nominated, pod.shape), 0) + 1
     return [
-        Earmark(key, queues[key], tuple(Place(node, shape, count) for (node, shape), count in places.items()))
+        Earmark(key, queues[key], tuple(Place(node, shape, count) for (node, shape), count in places.items()), sure=False)
         for key, places in sorted(found.items())
     ]

@@ -7,11 +7,11 @@ told of queues is read from a session that was made anyway, at most every few se
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from machinery.metrics import Metrics
-from member_agent.scheduling.decisions import Plan
+from member_agent.scheduling.decisions import Eviction, Plan
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.usage import NOTHING
 from member_agent.views import GroupView, PodView
@@ -44,6 +44,21 @@ class Meters:
         self.metrics.gauge("volcano_unschedule_job_count", "Gangs that wait, with a reason.", value=len(plan.waiting))
         self._count(len(plan.bindings), "scheduled")
         self._count(len(plan.waiting), "unschedulable")
+
+    def evicting(self, evictions: Sequence[Eviction]) -> None:
+        """A round evicts pods for gangs."""
+        beneficiaries = {each.beneficiary for each in evictions if each.beneficiary is not None}
+        if self.metrics is None or not beneficiaries:
+            return
+        victims = sum(each.beneficiary is not None for each in evictions)
+        text = "Pods that went in the last round in which any did."
+        self.metrics.gauge("volcano_pod_preemption_victims", text, value=victims)
+        self.metrics.count("volcano_total_preemption_attempts", "Gangs for which pods were evicted.", by=len(beneficiaries))
+
+    def wasted(self, evicted: int) -> None:
+        """Pods were evicted for a gang that did not start."""
+        if self.metrics is not None and evicted:
+            self.metrics.count("volcano_wasted_evictions", "Pods evicted for gangs that did not start.", by=evicted)
 
     def refused(self) -> None:
         """The API server refused a binding."""

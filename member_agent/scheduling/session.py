@@ -294,15 +294,6 @@ class OpenSession:
             nodes = [names[spot.row] for spot in listed for _ in range(spot.count)]
             self._bindings += map(Binding, islice(ahead[shape], len(nodes)), nodes)
 
-    def _kept_nodes(self) -> tuple[str, ...]:
-        """Names of the nodes whose room waits for one gang."""
-        return tuple(compress(self.room.layout.names, self.reserved.tolist())) if self.reserved is not None else ()
-
-    @property
-    def decided(self) -> int:
-        """Bindings so far."""
-        return len(self._bindings)
-
     def start(self, gang: Waiting, pods: Sequence[PodView], spots: Sequence[Spot]) -> bool:
         """Bind pods to room that was taken for them; unless a plugin wants more before any is bound: then it is given back."""
         statement = Statement(self, gang)
@@ -318,6 +309,16 @@ class OpenSession:
     def going(self) -> Sequence[PodView]:
         """Pods whose eviction this session decided or looks at, and those decided before that nobody has seen leave yet."""
         return [*self.turnover.holders.going.values(), *(victim.pod for victim in self.turnover.out.values())]
+
+    def elastic(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
+        """What gangs of a queue (and, unless `alone`, of queues under it) hold beyond their minima, as the session began."""
+        if alone:
+            return self.turnover.elastic(queue)
+        found: Amounts = {}
+        for name in self.turnover.holders.queues():
+            if queue in self.lineage(name):
+                add(found, self.turnover.elastic(name), times=1)
+        return found
 
     def standing(self, gang: Key) -> Mapping[str, int]:
         """Pods of a gang that hold nodes or succeeded, by task, less those that this session evicts."""

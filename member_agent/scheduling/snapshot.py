@@ -266,6 +266,7 @@ class Gangs:
         earmarks: Sequence[Earmark] = (),
         going: Mapping[str, PodView] = NOTHING_GOES,
         spent: frozenset[Key] = frozenset(),
+        stuck: frozenset[str] = frozenset(),
     ) -> Snapshot:
         """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
         that are `resting`. For `earmarks`, `going` and `spent` see `Holders`."""
@@ -317,12 +318,14 @@ class Gangs:
             passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),
             holders=Holders(
                 queues=self._stands.queues,
+                groups=self._stands.groups,
                 of=lambda queue, below: self._stands.of(queue, priority=priority, below=below),
                 one=lambda key: self._stands.by_key(key, priority=priority),
                 leaving=self._leaving(going),
                 going=dict(going),
                 earmarks=tuple(earmarks),
                 spent=spent,
+                stuck=stuck,
             ),
         )
 

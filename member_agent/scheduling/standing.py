@@ -33,12 +33,15 @@ class Holders:
     one is given; `one` a gang by its key."""
 
     queues: Callable[[], Sequence[str]] = tuple
+    groups: Callable[[str], Mapping[Key, GroupView]] = lambda _: {}
     of: Callable[[str, int | None], Sequence[Standing]] = lambda _queue, _below: ()
     one: Callable[[Key], Standing | None] = lambda _: None
     leaving: tuple[tuple[str, PodShape], ...] = ()
     """Nodes and shapes of pods that are on their way out."""
     going: Mapping[str, PodView] = field(default_factory=dict)
     """By UID, pods whose eviction was decided and is not seen yet."""
+    stuck: frozenset[str] = frozenset()
+    """UIDs of pods that could not be evicted: nobody tries again until they change."""
     earmarks: tuple[Earmark, ...] = ()
     spent: frozenset[Key] = frozenset()
     """Gangs that had others evicted, did not start, and for which nothing has changed since: they evict nobody."""
@@ -85,6 +88,10 @@ class Stands:
     def queues(self) -> tuple[str, ...]:
         """Queues that have groups."""
         return tuple(sorted(self._groups))
+
+    def groups(self, queue: str) -> Mapping[Key, GroupView]:
+        """Groups of a queue by key."""
+        return self._groups.get(queue, {})
 
     def of(self, queue: str, *, priority: Callable[[str], int], below: int | None = None) -> list[Standing]:
         """Gangs of a queue with nodes, in order; only those of lower priority than `below`. Gangs that the hub admitted and

@@ -18,6 +18,7 @@ from member_agent.aspects import plain
 from member_agent.room import Mask, Shortage, Spot
 from member_agent.scheduling.decisions import Binding, Eviction
 from member_agent.scheduling.earmarks import Earmark, Place
+from member_agent.scheduling.quantities import plain as quota
 from member_agent.scheduling.reasons import Reason
 from member_agent.views import PodView
 from policies.shapes import PodShape
@@ -51,6 +52,7 @@ class Turnover:
         self.nominated: list[Binding] = []
         self.out: dict[str, Victim] = {}
         """Victims that are out of the books."""
+        self._elastic: dict[str, dict[str, int]] = {}
         self._placed: dict[Key, dict[str, int]] = {}
         for earmark in self.holders.earmarks:
             lost = next((place.node for place in earmark.places if not self._stands(place.node)), "")
@@ -82,6 +84,19 @@ class Turnover:
         if known is None:
             stands = self.holders.one(key)
             known = self._placed[key] = dict(stands.placed) if stands is not None else {}
+        return known
+
+    def elastic(self, queue: str) -> Mapping[str, int]:
+        """What local gangs of one queue hold beyond their minimum resources: more important ones may have that room."""
+        known = self._elastic.get(queue)
+        if known is None:
+            known = self._elastic[queue] = {}
+            for key, group in self.holders.groups(queue).items():
+                if group.admitted or not group.min_resources:
+                    continue
+                least = quota(group.min_resources)
+                for name, amount in self._session.holds(key).items():
+                    known[name] = known.get(name, 0) + max(amount - least.get(name), 0)
         return known
 
     def leaving(self) -> list[Spot]:
@@ -160,6 +175,39 @@ class Turnover:
         names = ", ".join(nodes[:NODES_TOLD]) + (f" and {len(nodes) - NODES_TOLD} more" if len(nodes) > NODES_TOLD else "")
         text = f"{gang.tally.total_placed} of {gang.group.min_member} pods of the gang have nodes; "
         self._session.refuse(gang, Reason(CLEARING, f"{text}room for {earmark.pods} is being cleared on {names}"))
+
+    def covered(self, gang: Key, *, pods: int) -> bool:
+        """Whether what is kept for a gang is enough for so many pods and will be free once everybody who leaves has left. It
+        may be too little where a victim could not be evicted, or a scheduler before this one did not come to it; where others
+        took the room, the gang has had its chance."""
+        earmark = self.kept[gang]
+        if earmark.sure:
+            return True
+        if earmark.pods < pods:
+            return False
+        room = self._session.room
+        later: dict[tuple[int, str], int] = {}
+        for spot in self.leaving():
+            for name, amount in spot.shape.requests.items():
+                later[spot.row, name] = later.get((spot.row, name), 0) + amount
+        return all(
+            room.free[self._row(place), room.layout.columns[name]] + later.get((self._row(place), name), 0) >= 0
+            for place in earmark.places
+            for name in place.shape.requests
+        )
+
+    def lift(self, gang: Key) -> tuple[Earmark, list[Spot]] | None:
+        """Keep nothing for a gang while room is looked for anew; the room itself is the caller's affair."""
+        earmark = self.kept.pop(gang, None)
+        if earmark is None:
+            return None
+        self._charge(earmark, -1)
+        return earmark, self._spots(earmark)
+
+    def restore(self, earmark: Earmark) -> None:
+        """Nothing better was found."""
+        self.kept[earmark.gang] = earmark
+        self._charge(earmark, 1)
 
     # --- what clearing decides ---------------------------------------------------------------------------------------
 

@@ -26,11 +26,21 @@ class Starving:
 
     def _starves(self, gang: Waiting) -> bool:
         session = self._session
-        if gang.key in session.turnover.kept or gang.key in session.turnover.holders.spent or best_effort(gang):
+        if gang.key in session.turnover.holders.spent or best_effort(gang) or self._provided(gang):
             return False
         if session.closed(gang) is not None and not gang.group.admitted:
             return False
         return session.tiers.job_valid(gang) is None and session.tiers.job_starving(gang, placed=gang.tally.placed)
+
+    def _provided(self, gang: Waiting) -> bool:
+        """Whether room is kept for it that is enough, or that it has beside its minimum."""
+        session = self._session
+        if gang.key not in session.turnover.kept:
+            return False
+        if session.tiers.job_ready(gang, placed=gang.tally.placed):
+            return True
+        first, _ = split(gang, session.tiers.tasks_in_order(gang.pods))
+        return session.turnover.covered(gang.key, pods=len(first))
 
     def in_order(self) -> Iterator[Waiting]:
         """The best queue's best gang, one after the other; in a queue that is first in, first out only the first."""
@@ -38,10 +48,11 @@ class Starving:
         queues: dict[str, Lanes] = {}
         for gang in self._gangs:
             name = gang.group.queue
-            if gang.key not in session.turnover.kept:
-                if name not in queues:
-                    queues[name] = session.lanes(name, promised=False)
-                queues[name].push((session.tiers.job_order(gang), gang), namespace=gang.group.namespace)
+            if gang.key in session.turnover.changed:
+                continue  # it was served a moment ago
+            if name not in queues:
+                queues[name] = session.lanes(name, promised=False)
+            queues[name].push((session.tiers.job_order(gang), gang), namespace=gang.group.namespace)
         while queues:
             name = min(queues, key=session.tiers.queue_order)
             gang = queues[name].pop()[-1]

@@ -124,4 +124,8 @@ class Capacity(Plugin):
             for name in self._path(queue)
         }
         found = self._least(queue, spoken, request=plain(gang.group.min_resources), pods=1)
+        if found.reason is not None:
+            for name in spoken:
+                spoken[name] = spoken[name] - ResourceVector(session.elastic(name, alone=not self._deep))
+            found = self._least(queue, spoken, request=plain(gang.group.min_resources), pods=1)
         return found.reason or Vote.PERMIT

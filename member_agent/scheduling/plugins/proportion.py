@@ -92,5 +92,8 @@ class Proportion(Plugin):
         queue, wanted = gang.group.queue, plain(gang.group.min_resources)
         session = self.session
         spoken = ResourceVector(session.held(queue, alone=True)) + ResourceVector(session.promised(queue, alone=True))
-        found = over_limit(queue, spoken, self._most.get(queue, EMPTY), request=wanted, pods=1, of="what it may have")
+        most, of = self._most.get(queue, EMPTY), "what it may have"
+        found = over_limit(queue, spoken, most, request=wanted, pods=1, of=of)
+        if found.reason is not None and (elastic := session.elastic(queue, alone=True)):
+            found = over_limit(queue, spoken - ResourceVector(elastic), most, request=wanted, pods=1, of=of)
         return found.reason or Vote.PERMIT

@@ -140,6 +140,10 @@ class Session(Protocol):
         """What pods of a gang hold."""
         ...
 
+    def elastic(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
+        """What gangs of the queue hold beyond their minima, as the session began; of queues under it too, unless `alone`."""
+        ...
+
     def standing(self, gang: Key) -> Mapping[str, int]:
         """Pods of a gang that hold nodes or succeeded, by task, less those that this session evicts."""
         ...

@@ -42,6 +42,8 @@ class Rounds:
         self.now = 1000.0
         self.evictions: list[Eviction] = []
         self.ended: list[Ended] = []
+        self.started: set[tuple[str, str]] = set()
+        """Gangs whose earmarks ended because they started."""
         self.plan = Plan()
         self._leave: dict[str, float] = {}
         self._made = 0
@@ -86,6 +88,7 @@ class Rounds:
             self.pods[binding.pod.uid] = dataclasses.replace(binding.pod, node=binding.node, phase="Running", nominated="")
         for key, reason in self.plan.ended.items():
             if reason is None:
+                self.started.add(key)
                 self.earmarks.started(key)
             elif (ended := self.earmarks.drop(key, reason=reason)) is not None:
                 self.ended.append(ended)

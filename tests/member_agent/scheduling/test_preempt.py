@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from member_agent.scheduling.earmarks import Earmark, Place
 from member_agent.scheduling.planner import plan
 from member_agent.scheduling.turnover import CLEARING
 from member_agent.views.pods import Manner
@@ -232,3 +233,28 @@ def test_the_same_snapshot_gives_the_same_victims() -> None:
     world = Rounds(nodes(2, 2), low(), high(2), by=BY)
     one, other = world.freeze(), world.freeze()
     assert plan(one, configuration=BY).evictions == plan(other, configuration=BY).evictions
+
+
+def test_what_is_kept_and_does_not_come_is_looked_for_anew() -> None:
+    """A scheduler before this one kept room and was killed before it evicted anybody: only what is missing is evicted."""
+    world = Rounds(nodes(2, 2), low(), high(2), by=BY)
+    places = (Place("n0", world.gangs["ns", "high"].pods[0].shape, 2),)
+    world.earmarks.keep(Earmark(("ns", "high"), "default", places, sure=False), now=world.now)
+    assert len(world.round().evictions) == 2
+    world.until_quiet()
+    assert world.standing() == {"low": 2, "high": 2}
+    assert len(world.evictions) == 2
+
+
+def test_a_pod_that_cannot_be_evicted_is_not_chosen_again() -> None:
+    """The earmark shrinks by its node, and another pod goes instead."""
+    world = Rounds(nodes(2, 2), low(), high(1), by=BY)
+    (eviction,) = world.round().evictions
+    world.pods[eviction.pod.uid] = eviction.pod
+    world._leave.clear()
+    world.earmarks.stays(eviction.pod.uid, why="denied")
+    snapshot = world.freeze()
+    told = dataclasses.replace(snapshot.holders, stuck=frozenset({eviction.pod.uid}))
+    found = plan(dataclasses.replace(snapshot, holders=told), configuration=BY)
+    assert len(found.evictions) == 1
+    assert found.evictions[0].pod.uid != eviction.pod.uid
