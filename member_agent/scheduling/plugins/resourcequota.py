@@ -13,6 +13,8 @@ from member_agent.views import GroupView
 from member_agent.views.quotas import PRIORITY_CLASS, QuotaView, Scope
 
 COMPUTE: Final = ("cpu", "memory")
+QUOTA_FORMS: Final = ("requests.", "limits.", "count/", "pods")
+"""How names begin that quotas have for themselves."""
 
 
 class ResourceQuota(Plugin):
@@ -58,7 +60,7 @@ def asks(group: GroupView) -> dict[str, int]:
     """The minimum of a group as quotas count it: a plain name stands for the request of that name, each pod for one."""
     pods = group.min_member * MILLI
     given = dict(group.min_resources)
-    plain = {f"requests.{name}": amount for name, amount in given.items() if "." not in name.split("/")[0] and "/" not in name}
+    plain = {f"requests.{name}": amount for name, amount in given.items() if not name.startswith(QUOTA_FORMS)}
     return {"pods": pods, "count/pods": pods, **plain, **given}
 
 

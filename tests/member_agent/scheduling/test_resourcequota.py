@@ -67,6 +67,15 @@ def test_limits_pods_and_what_may_not_be_had_at_all_count() -> None:
     assert admitted(decide(pending("a"), quotas=(quota(cpu=0),))) == []
 
 
+def test_devices_count_by_the_name_that_quotas_have_for_them() -> None:
+    device = pending("a")
+    device = dataclasses.replace(device, group=dataclasses.replace(device.group, min_resources=vector(**{"nvidia.com/gpu": 3})))
+    body = {"metadata": {"name": "gpus", "namespace": "ns"}, "spec": {"hard": {"requests.nvidia.com/gpu": "2"}}}
+    two = project_quota(orjson.dumps(body))
+    assert admitted(decide(device, quotas=(two,))) == []
+    assert admitted(decide(device, quotas=(dataclasses.replace(two, hard=two.hard + two.hard),))) == ["a"]
+
+
 def test_all_quotas_of_a_namespace_must_agree() -> None:
     assert admitted(decide(pending("a", asks=2), quotas=(quota(cpu=9), quota(cpu=1)))) == []
 
