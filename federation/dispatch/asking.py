@@ -7,6 +7,7 @@ is missing in it, not more often than every few seconds a member; what is wanted
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +18,7 @@ from apis import keys, kinds
 from federation.dispatch.snapshot import Key
 from machinery.clock import Clock
 from machinery.errors import NotFound
-from machinery.informer import Informer
+from machinery.informer import Change, Informer
 from machinery.port import PatchType, Port
 from machinery.workqueue import WorkQueue
 from policies import asked, queueing
@@ -96,6 +97,9 @@ class Asking:
         self._shapes: dict[str, Shape] = {}
         self._unaskable: set[str] = set()
         """Digests of gangs that nobody can be asked about."""
+        self._wishing: Counter[str] = Counter()
+        """Cases by digest."""
+        capacities.subscribe(self._capacity_changed)
 
     # --- wishes ------------------------------------------------------------------------------------------------------
 
@@ -109,6 +113,10 @@ class Asking:
         wish = _Wish(digest, self._sets.setdefault(wanted, wanted), urgent, since)
         if wish == known:
             return
+        if known is None or known.digest != digest:
+            self._wishing[digest] += 1
+            if known is not None:
+                self._wished_no_more(known.digest)
         self._wishes[key] = wish
         self._look_at(since + (AT_ONCE if urgent else IN_TIME))
         for cluster in clusters if urgent else ():
@@ -123,8 +131,22 @@ class Asking:
             return
         if not self._wishes:
             self._sets.clear()
-            self._since.clear()
+        self._wished_no_more(wish.digest)
         self._look_at(self._clock.boot() + LINGER)
+
+    def _wished_no_more(self, digest: str) -> None:
+        """By one case less; an answer that nobody waits for is not missing."""
+        self._wishing[digest] -= 1
+        if not self._wishing[digest]:
+            del self._wishing[digest]
+            for missing in self._since.values():
+                missing.pop(digest, None)
+
+    def _capacity_changed(self, change: Change[CapacityView]) -> None:
+        """A list was written: by us, or by somebody who had better not."""
+        old, new = change.old, change.new
+        if new is not None and self._wishes and (old is None or old.asked != new.asked):
+            self._look_at(self._clock.boot())
 
     def overdue(self, cluster: str, *, now: float) -> frozenset[str]:
         """Digests that this cluster was asked about for too long, or cannot be asked about; an answer clears them."""

@@ -8,6 +8,7 @@ import pytest
 
 from apis import kinds
 from federation.dispatch.asking import LINGER, PATIENCE, lists
+from machinery.port import PatchType
 from policies.asked import MOST_SHAPES
 from tests.federation.world import Tree, World, job, story
 
@@ -138,6 +139,22 @@ def test_the_member_knows_better_what_its_rounded_rows_hide() -> None:
         await world.submit(job("train", cpu=5))
         await world.until_phase("train", "Running", within=15)
         assert east.running
+
+    story(tell)
+
+
+def test_a_list_that_somebody_empties_is_written_again() -> None:
+    async def tell(world: World) -> None:
+        world.hub()
+        world.member("east", scheduler=lambda shape: 0)
+        await world.clock.sleep(5)
+        await world.submit(apart("train"))
+        await world.clock.sleep(5)
+        assert len(await asked(world, "east")) == 1
+        nothing = {"spec": {"shapes": []}}
+        await world.port.patch(kinds.CLUSTER_CAPACITY, "member", nothing, type=PatchType.MERGE, namespace="karmada-es-east")
+        await world.clock.sleep(5)
+        assert len(await asked(world, "east")) == 1
 
     story(tell)
 
