@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from apis import keys, kinds
-from simulator.faults import Kill, Moment, Write
+from simulator.faults import Action, Delay, Kill, Moment, Write
 from simulator.nodes import uniform
 from simulator.world import HUB, Member
 from tests.member_agent.world import EAST, Stage, job, play
@@ -190,3 +190,48 @@ def test_a_kill_at_any_write_of_a_part_that_prepares_changes_no_end(clean: list[
     assert [write.verb for write in clean if write.kind == kinds.POD_GROUP.name].count("patch") >= 2
     for write in clean:
         live(kill=(write.number, moment))
+
+
+def given_up(
+    *, action: Action | None = None, moment: Moment = Moment.BEFORE, number: int = 0, late: float = 0.0
+) -> list[Write]:
+    """The hub is away until a hold is given up, comes back and releases it; with an accident at one write. `late`: seconds
+    after which it is back already and releases, when the write about giving up may still be on its way."""
+    log: list[Write] = []
+
+    async def story(stage: Stage) -> None:
+        if action is not None:
+            stage.world.faults.at(AGENT, number, moment, action)
+        work = await stage.grant(job("part", replicas=3, command="sleep 5000"), epoch=4, release=False)
+        await stage.until(lambda: prepared(stage, work) == "True Prepared", timeout=60)
+        stage.world.faults.cut(AGENT, HUB)
+        await stage.world.advance(late or 700)
+        await release(stage, work)
+        stage.world.faults.heal(AGENT, HUB)
+        await stage.world.advance(180)
+        assert len(stage.world.faults.fired) == (action is not None)
+        dropped = "dropped" in hold(stage)
+        assert prepared(stage, work) == ("False HoldDropped" if dropped else "True Prepared")
+        assert len(stage.running("part")) == (0 if dropped else 3), "given up or released, never both and never neither"
+        assert dropped or late
+        log.extend(write for write in stage.world.faults.log if write.actor == AGENT and write.kind == kinds.POD_GROUP.name)
+
+    play(story, seed=7, member=Member(nodes=uniform("node", 2, cpu="2")))
+    return log
+
+
+@pytest.fixture(scope="module")
+def giving_up() -> Write:
+    """The write by which a hold is given up, in a life without accidents."""
+    (write,) = [write for write in given_up() if write.time > 200]
+    return write
+
+
+@pytest.mark.parametrize("moment", list(Moment))
+def test_an_agent_killed_while_it_gives_a_hold_up_obeys_no_later_release(giving_up: Write, moment: Moment) -> None:
+    given_up(action=Kill(), moment=moment, number=giving_up.number)
+
+
+@pytest.mark.parametrize("moment", list(Moment))
+def test_a_release_that_meets_the_giving_up_wins_or_loses_whole(giving_up: Write, moment: Moment) -> None:
+    given_up(action=Delay(40.0), moment=moment, number=giving_up.number, late=giving_up.time)
