@@ -151,7 +151,7 @@ def test_a_list_that_somebody_empties_is_written_again() -> None:
         await world.submit(apart("train"))
         await world.clock.sleep(5)
         assert len(await asked(world, "east")) == 1
-        nothing = {"spec": {"shapes": []}}
+        nothing: Tree = {"spec": {"shapes": []}}
         await world.port.patch(kinds.CLUSTER_CAPACITY, "member", nothing, type=PatchType.MERGE, namespace="karmada-es-east")
         await world.clock.sleep(5)
         assert len(await asked(world, "east")) == 1
