@@ -76,6 +76,14 @@ def without_pods(job: JobView) -> tuple[str, str]:
     return ("NoPods", "spec.tasks: every task has 0 replicas: there is nothing to run") if nothing else ("", "")
 
 
+def none_started(status: JobStatus) -> tuple[str, str]:
+    """Of a Job whose minimum is met without any pod that runs."""
+    return (
+        "PodsPending",
+        f"no pod runs: {status.pending} wait for nodes or have not started, and the minimum needs none of them",
+    )
+
+
 def waits_for(role: Role) -> str:
     """A task that waits, in a sentence."""
     which = "one of the tasks" if role.any_of and len(role.after) > 1 else "task" if len(role.after) == 1 else "the tasks"

@@ -12,7 +12,7 @@ from member_agent.jobs.leavings import left
 from member_agent.jobs.lifecycle import ALIVE, ENDS, JOB, LEAVING, JobEvent, JobPhase
 from member_agent.jobs.memory import timed
 from member_agent.jobs.plans import Urgency
-from member_agent.jobs.reasons import Facts, why_failed, why_pending, without_pods
+from member_agent.jobs.reasons import Facts, none_started, why_failed, why_pending, without_pods
 from member_agent.jobs.roster import Roster
 from member_agent.jobs.snapshot import Scene
 from member_agent.views import JobStatus, JobView
@@ -126,7 +126,10 @@ def _waits_for(scene: Scene, status: JobStatus, *, phase: JobPhase) -> tuple[str
         obstacle=snapshot.obstacle,
         held=tuple(waiting_tasks(scene)),
     )
-    return why_pending(job, roster=scene.roster, facts=facts)
+    told = why_pending(job, roster=scene.roster, facts=facts)
+    if phase is JobPhase.RUNNING and not any(told) and status.pending and not status.running:
+        return none_started(status)  # the scheduler is content with such a gang: its minimum needs none of them
+    return told
 
 
 def _lacking(scene: Scene, status: JobStatus) -> bool:

@@ -70,6 +70,18 @@ def test_a_job_whose_minimum_is_nothing_runs_before_its_pods_do() -> None:
     assert len(none.create) == 3
 
 
+def test_a_job_that_needs_no_pod_says_that_none_of_its_pods_runs() -> None:
+    async def story(stage: Stage) -> None:
+        large = task("w", replicas=2, minAvailable=0)
+        large["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "64"
+        await submit(stage, "large", large)
+        await reaches(stage, "large", "Running")
+        await stage.until(lambda: status_reason(stage, "large") == "PodsPending")
+        assert "2 wait for nodes" in status_of(stage, "large")["state"]["message"]
+
+    play(story, register=False)
+
+
 def test_a_job_without_pods_waits_for_its_group_like_any_other() -> None:
     job = view("Pending", replicas=0, minimum=0)
     waiting = decide(job, queue=queue())

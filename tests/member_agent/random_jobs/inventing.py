@@ -1,4 +1,4 @@
-"""Random Jobs: drawn from the schema alone, sensible ones, and sensible ones with something broken in them."""
+"""Random Jobs: drawn from the schema alone, sensible ones, and sensible ones with parts drawn from the schema or broken."""
 
 from __future__ import annotations
 
@@ -174,6 +174,38 @@ def named(name: str) -> Doc:
 def from_schema_alone() -> st.SearchStrategy[Doc]:
     """A Job that means nothing."""
     return from_schema(job_schema()).map(lambda spec: {**named("random"), "spec": spec})
+
+
+# --- mutated ones --------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> Doc:
+    """A sensible Job with one to three parts that are whatever the schema allows in their places, there before or not."""
+    found: Doc = copy.deepcopy(draw(sensible()))
+    for _ in range(draw(st.integers(1, 3))):
+        path, schema = draw(st.sampled_from(list(_allowed(found["spec"], job_schema(), ("spec",)))))
+        holder: Any = found
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = draw(from_schema(schema, name=str(path[-1])))
+    return found
+
+
+def _allowed(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Every place in a value where something is, or may be, and the schema of what may be there; templates are one place."""
+    if path[-1] in ("template", "volumeClaim"):
+        return
+    if isinstance(value, list):
+        parts = [(index, each, schema["items"]) for index, each in enumerate(value)]
+    elif isinstance(value, dict):
+        parts = [(name, value.get(name), part) for name, part in sorted(schema.get("properties", {}).items())]
+        parts += [(name, each, schema["additionalProperties"]) for name, each in value.items() if "properties" not in schema]
+    else:
+        return
+    for key, each, part in parts:
+        yield (*path, key), part
+        yield from _allowed(each, part, (*path, key))
 
 
 # --- broken ones ---------------------------------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from member_agent.jobs.plugins import BUILT_IN
 from member_agent.jobs.roster import Roster
 from member_agent.views import JobView, Projector
 from tests.member_agent.making import orders
-from tests.member_agent.random_jobs.inventing import Doc, as_served, broken, from_schema_alone, sensible
+from tests.member_agent.random_jobs.inventing import Doc, as_served, broken, from_schema_alone, mutated, sensible
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 STAMP = "2026-01-01T00:00:00Z"
 KEYS = KeyPair(private="PRIVATE\n", public="ssh-rsa PUBLIC\n")
 
-ANY = st.one_of(sensible(), broken(), from_schema_alone())
+ANY = st.one_of(sensible(), mutated(), broken(), from_schema_alone())
 
 
 def view(served: Doc) -> JobView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 from apis import kinds
 from machinery import errors
 from machinery.clock import Chance, Ids
+from machinery.port import PatchType
 from simulator.loop import SimClock, run_virtual
 from simulator.nodes import uniform
 from simulator.programs import Programs, federation
 from simulator.world import Member, World
-from tests.member_agent.random_jobs.inventing import Doc, broken, from_schema_alone, sensible
+from tests.member_agent.random_jobs.inventing import LARGEST, Doc, broken, from_schema_alone, mutated, sensible
 from tests.member_agent.world import job
 
 pytestmark = pytest.mark.timeout(300)
@@ -26,7 +28,15 @@ LONG = 400.0
 TERMINAL = frozenset({"Completed", "Failed", "Terminated"})
 AT_REST = frozenset({*TERMINAL, "Aborted"})
 
-MIXES = st.lists(st.one_of(sensible(), sensible(), broken(), from_schema_alone()), min_size=12, max_size=12)
+MANY = 16
+"""Jobs of one world."""
+MIXES = st.lists(
+    st.one_of(sensible(), sensible(), mutated(), mutated(), broken(), from_schema_alone()), min_size=MANY, max_size=MANY
+)
+EDITS = st.lists(
+    st.tuples(st.integers(0, MANY - 1), st.integers(0, LARGEST), st.sampled_from((0.0, 1.0, 5.0))), min_size=2, max_size=8
+)
+"""Number of a Job, the replicas that its first task is to have then, and seconds since the edit before."""
 
 
 def renamed(manifest: Doc, name: str) -> Doc:
@@ -47,6 +57,19 @@ async def submitted(world: World, jobs: list[Doc]) -> dict[str, Doc]:
             continue
         taken[name] = manifest
     return taken
+
+
+async def edit(world: World, edits: list[tuple[int, int, float]]) -> None:
+    """People change their minds; what the API server does not take, or what has gone, stays as it is."""
+    for number, replicas, pause in edits:
+        await world.advance(pause)
+        found = world.get(kinds.JOB, f"random-{number}", namespace="default", server=EAST)
+        tasks = copy.deepcopy(((found or {}).get("spec") or {}).get("tasks") or [])
+        if tasks:
+            tasks[0] |= {"replicas": replicas, "minAvailable": min(tasks[0].get("minAvailable") or 0, replicas)}
+            patch = {"spec": {"tasks": tasks}}
+            with contextlib.suppress(errors.Invalid, errors.NotFound):
+                await world.client(EAST).patch(kinds.JOB, f"random-{number}", patch, type=PatchType.MERGE, namespace="default")
 
 
 def fault_of(world: World, name: str, manifest: Doc) -> str:
@@ -76,8 +99,10 @@ def fault_of(world: World, name: str, manifest: Doc) -> str:
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
-@given(jobs=MIXES, seed=st.integers(1, 1000))
-def test_every_random_job_ends_or_says_why_it_waits(caplog: pytest.LogCaptureFixture, jobs: list[Doc], seed: int) -> None:
+@given(jobs=MIXES, edits=EDITS, seed=st.integers(1, 1000))
+def test_every_random_job_ends_or_says_why_it_waits(
+    caplog: pytest.LogCaptureFixture, jobs: list[Doc], edits: list[tuple[int, int, float]], seed: int
+) -> None:
     caplog.clear()
 
     async def main(clock: SimClock, chance: Chance, ids: Ids) -> None:
@@ -87,6 +112,7 @@ def test_every_random_job_ends_or_says_why_it_waits(caplog: pytest.LogCaptureFix
             await world.advance(10)
             taken = await submitted(world, jobs)
             await world.client(EAST).create(kinds.JOB, job("sound"), namespace="default")
+            await edit(world, edits)
             await world.until(
                 lambda: phase_of(world, "sound") == "Completed", timeout=120, what="a sound Job among them completes"
             )
