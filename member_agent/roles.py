@@ -41,6 +41,7 @@ from member_agent.reporting.stores import Stores as ReportStores
 from member_agent.reporting.stores import project_capacity
 from member_agent.scheduling.controller import SchedulingController
 from member_agent.scheduling.controller import Stores as SchedulingStores
+from member_agent.scheduling.mounting import StorageStores
 from member_agent.scheduling.planner import installed as installed_schedulers
 from member_agent.scheduling.profile import ProfileKeeper
 from member_agent.settings import AgentSettings
@@ -49,6 +50,7 @@ from member_agent.upstream.controller import UpstreamController
 from member_agent.views.budgets import project_budget
 from member_agent.views.namespaces import project_namespace
 from member_agent.views.quotas import project_quota
+from member_agent.views.volumes import project_attach_limits, project_claim, project_storage_class, project_volume
 from member_agent.works.controller import Stores as WorkStores
 from member_agent.works.controller import WorkController
 from policies.members import project_command
@@ -170,6 +172,12 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
             priorities=stores.priorities,
             jobs=stores.jobs,
             quotas=ground.here.add(kinds.RESOURCE_QUOTA, project_quota),
+            storage=StorageStores(
+                claims=ground.here.add(kinds.CLAIM, project_claim),
+                volumes=ground.here.add(kinds.VOLUME, project_volume),
+                classes=ground.here.add(kinds.STORAGE_CLASS, project_storage_class),
+                limits=ground.here.add(kinds.CSI_NODE, project_attach_limits),
+            ),
             namespaces=ground.here.add(kinds.NAMESPACE, project_namespace),
         ),
         inventory=ground.inventory,
@@ -242,7 +250,7 @@ def _jobs(ground: Ground, stores: Stores) -> Sequence[Role]:
             queues=stores.queues,
             works=stores.works,
             priorities=stores.priorities,
-            claims=ground.here.add(kinds.CLAIM, views.project_named),
+            claims=ground.here.add(kinds.CLAIM, project_claim),
             commands=commands,
         ),
         events=events,

@@ -6,6 +6,7 @@ A volume that was promised to a claim is taken from then on, until the claim is 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -44,6 +45,8 @@ class Assignment:
     volume: str = ""
     version: str = ""
     """Of the volume."""
+    first: bool = False
+    """The node of this pod is where it is made; other pods that use the claim only wait."""
 
 
 class Volumes:
@@ -58,6 +61,10 @@ class Volumes:
         self._limits: dict[str, Mapping[str, int]] = {}
         self._users: dict[Key, dict[str, str]] = {}
         """By claim: UIDs of pods that hold room and use it, with their nodes."""
+        self._waiting: Counter[Key] = Counter()
+        """By claim: pods without a node that use it."""
+        self._chosen: dict[Key, int] = {}
+        """Claims for which a volume is being made, with the bindings that wait for it."""
         self._promised: dict[str, Key] = {}
         self._coming: dict[Key, str] = {}
         """By claim: the volume that names it."""
@@ -70,6 +77,7 @@ class Volumes:
         """A claim came, changed or went."""
         self._changed(self._claims, change.key, change.new)
         if change.new is None or change.new.bound:
+            self._chosen.pop(change.key, None)
             for name in [name for name, key in self._promised.items() if key == change.key]:
                 del self._promised[name]
 
@@ -95,6 +103,14 @@ class Volumes:
         else:
             self._limits[change.key[1]] = dict(change.new.counts)
         self._touch()
+
+    def waits(self, pod: PodView, *, times: int = 1) -> None:
+        """A pod waits for a node, or with -1 no longer."""
+        for name in pod.claims:
+            key = (pod.namespace, name)
+            self._waiting[key] += times
+            if not self._waiting[key]:
+                del self._waiting[key]
 
     def took(self, uid: str, held: Held) -> None:
         """A pod took its room, and with it its claims."""
@@ -140,8 +156,9 @@ class Volumes:
             shape = self._shapes[key] = dataclasses.replace(pod.shape, volumes=needs)
         return with_shape(pod, shape)
 
-    def needs_of(self, pod: PodView) -> VolumeNeeds:
-        """What the claims of a pod ask, in the order in which the pod names them."""
+    def needs_of(self, pod: PodView, *, begun: bool = False) -> VolumeNeeds:
+        """What the claims of a pod ask, in the order in which the pod names them. `begun`: what was promised to them already is
+        no reason to wait."""
         reached: list[Reach] = []
         zones: list[Reach] = []
         wanted: list[Wanted] = []
@@ -149,7 +166,7 @@ class Volumes:
         single: list[str] = []
         for name in pod.claims:
             claim = self._claims.get((pod.namespace, name))
-            problem = self._problem(claim, pod, name)
+            problem = self._problem(claim, pod, name, begun=begun)
             if problem or claim is None:
                 return VolumeNeeds(problem=problem)
             if SINGLE_POD in claim.modes:
@@ -165,7 +182,7 @@ class Volumes:
                 reached.append(((Requirement(NODE_NAME, "In", (claim.selected_node,)),),))
         return VolumeNeeds(tuple(reached), tuple(zones), tuple(wanted), tuple(attached), tuple(single))
 
-    def _problem(self, claim: ClaimView | None, pod: PodView, name: str) -> str:
+    def _problem(self, claim: ClaimView | None, pod: PodView, name: str, *, begun: bool) -> str:
         if claim is None:
             return f"claim {name} does not exist"
         if claim.deleting or claim.lost:
@@ -175,9 +192,11 @@ class Volumes:
             return f"claim {name} is for one pod and another one uses it"
         if claim.bound:
             return "" if claim.volume in self._volumes else f"volume {claim.volume} of claim {name} does not exist"
-        coming = self._coming.get((pod.namespace, name))
-        if coming is not None:
-            return f"claim {name} is being bound to volume {coming}"
+        key = (pod.namespace, name)
+        if key in self._coming and not begun:
+            return f"claim {name} is being bound to volume {self._coming[key]}"
+        if (key in self._chosen or key in self._promised.values()) and not begun:
+            return f"claim {name} is being bound for another pod"
         if self._waits(claim):
             return ""
         return f"claim {name} is not bound yet"
@@ -198,7 +217,11 @@ class Volumes:
             labels=claim.labels,
             made=found.reach if makes and not claim.labels else None,
             driver=found.provisioner if makes else "",
+            claim=f"{claim.namespace}/{claim.name}" if self._shared((claim.namespace, claim.name)) else "",
         )
+
+    def _shared(self, key: Key) -> bool:
+        return self._waiting[key] + len(self._users.get(key, ())) > 1
 
     # --- looking and promising ---------------------------------------------------------------------------------------
 
@@ -232,34 +255,61 @@ class Volumes:
         there are none left."""
         if not self.watched or not pod.claims:
             return ()
-        needs = self.needs_of(pod)
+        needs = self.needs_of(pod, begun=True)
         if needs.problem:
             return needs.problem
         found: list[Assignment] = []
         for name in pod.claims:
             claim = self._claims[pod.namespace, name]
-            if claim.bound:
-                continue
-            wanted = self._wanted(claim)
-            free = sorted(self._free(), key=lambda each: (each.size, each.name))
-            fitting = (each for each in free if _offer(each).fits(wanted) and reaches(each.reach, labels))
-            volume = next(fitting, None)
-            if volume is not None:
-                self._promised[volume.name] = (pod.namespace, name)
-                self._touch()
-                found.append(Assignment(claim, volume.name, volume.version))
-            elif wanted.made is not None and reaches(wanted.made, labels):
-                found.append(Assignment(claim))
-            else:
+            assigned = None if claim.bound else self._assign(claim, labels)
+            if isinstance(assigned, str):
                 self.withdraw(found)
-                return f"no volume is left for claim {name}"
+                return assigned
+            found += [assigned] if assigned is not None else []
         return tuple(found)
+
+    def _assign(self, claim: ClaimView, labels: Mapping[str, str]) -> Assignment | str | None:
+        """None where a pod before this one has seen to it."""
+        key = (claim.namespace, claim.name)
+        if key in self._chosen:
+            self._chosen[key] += 1
+            return Assignment(claim)
+        name = self._coming.get(key) or next((volume for volume, owner in self._promised.items() if owner == key), None)
+        if name is not None:
+            given = self._volumes.get(name)
+            return (
+                None if given is not None and reaches(given.reach, labels) else f"volume {name} of claim {key[1]} is elsewhere"
+            )
+        wanted = self._wanted(claim)
+        free = sorted(self._free(), key=lambda each: (each.size, each.name))
+        volume = next((each for each in free if _offer(each).fits(wanted) and reaches(each.reach, labels)), None)
+        if volume is not None:
+            self._promised[volume.name] = key
+            self._touch()
+            return Assignment(claim, volume.name, volume.version)
+        if wanted.made is None or not reaches(wanted.made, labels):
+            return f"no volume is left for claim {claim.name}"
+        self._chosen[key] = 1
+        return Assignment(claim, first=True)
 
     def withdraw(self, assignments: Iterable[Assignment]) -> None:
         """What was promised is for others again."""
         for each in assignments:
+            key = (each.claim.namespace, each.claim.name)
             if self._promised.pop(each.volume, None) is not None:
                 self._touch()
+            if not each.volume and key in self._chosen:
+                self._chosen[key] -= 1
+                if not self._chosen[key]:
+                    del self._chosen[key]
+
+    def astray(self, pod: PodView, *, labels: Mapping[str, str]) -> str:
+        """The first claim whose volume a node of these labels does not reach, or ""."""
+        for name in pod.claims:
+            volume = self._volumes.get(self._claims[pod.namespace, name].volume)
+            if volume is not None and not all(reaches(each, labels) for each in (volume.reach, *volume.zones)):
+                return name
+        return ""
 
     def settled(self, pod: PodView) -> bool:
         """Whether all claims of the pod are bound."""

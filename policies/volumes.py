@@ -25,7 +25,8 @@ SINGLE_POD: Final = "ReadWriteOncePod"
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A volume for a claim that is not bound yet. Sizes are milli bytes. `made`: where one may be made for it, None where
-    nobody does; by `driver`, where that is known to have limits."""
+    nobody does; by `driver`, where that is known to have limits. `claim` names one that several pods use: the volume of the
+    first is that of all."""
 
     storage_class: str
     size: int
@@ -34,6 +35,7 @@ class Wanted:
     labels: tuple[Requirement, ...] = ()
     made: Reach | None = None
     driver: str = ""
+    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ _WORKLOADS = frozenset(
         kinds.BATCH_JOB,
     }
 )
-_WITH_STATUS = _WORKLOADS | {kinds.POD, kinds.NODE, kinds.NAMESPACE, kinds.CRD, kinds.CLAIM, kinds.SERVICE}
+_WITH_STATUS = _WORKLOADS | {kinds.POD, kinds.NODE, kinds.NAMESPACE, kinds.CRD, kinds.CLAIM, kinds.VOLUME, kinds.SERVICE}
 _WITH_GENERATION = _WORKLOADS | {kinds.POD, kinds.CRD, kinds.NETWORK_POLICY}
 _NO_STATUS = frozenset(
     {

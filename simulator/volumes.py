@@ -1,13 +1,15 @@
 """Volumes: claims that bind at once, and what a pod mounts.
 
 The binder plays the provisioner and the claim protection of kube-controller-manager: a claim is Bound as soon as it is seen,
-unless its storage class is named `missing`; one that is deleted stays until no pod that has not finished uses it.
+unless its storage class is named `missing`, or waits for the first consumer: then it is bound when a volume names it, or when
+it names a node and its class makes volumes. One that is deleted stays until no pod that has not finished uses it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -25,6 +27,8 @@ PROTECTION = "kubernetes.io/pvc-protection"
 """Finalizer of every claim: it goes only when no pod uses it any more."""
 NO_CLASS = "missing"
 """A storage class that nobody provisions for."""
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""Annotation of a claim: where its first consumer goes."""
 AGAIN = 1.0
 """Seconds until a watch that broke, or a claim that is still in use, is looked at again."""
 _FINISHED = frozenset({"Succeeded", "Failed"})
@@ -91,15 +95,34 @@ class ClaimBinder:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            while True:
-                watch: Any = self._port.watch(kinds.CLAIM, send_initial=True)
-                try:
-                    async with aclosing(watch):
-                        async for event in watch:
-                            if event.type in (EventType.ADDED, EventType.MODIFIED):
-                                await self._see(orjson.loads(event.document), group)
-                except errors.ApiError:
-                    await self._clock.sleep(AGAIN)
+            group.create_task(self._follow(kinds.VOLUME, self._see_volume), name="volumes")
+            await self._follow(kinds.CLAIM, lambda claim: self._see(claim, group))
+
+    async def _follow(self, kind: Kind, see: Callable[[Doc], Awaitable[None]]) -> None:
+        while True:
+            watch: Any = self._port.watch(kind, send_initial=True)
+            try:
+                async with aclosing(watch):
+                    async for event in watch:
+                        if event.type in (EventType.ADDED, EventType.MODIFIED):
+                            await see(orjson.loads(event.document))
+            except errors.ApiError:
+                await self._clock.sleep(AGAIN)
+
+    async def _see_volume(self, volume: Doc) -> None:
+        """A volume that names a claim which has none yet goes to it."""
+        name, reference = volume["metadata"]["name"], volume["spec"].get("claimRef")
+        phase = "Bound" if reference else "Available"
+        if (volume.get("status") or {}).get("phase") != phase:
+            await self._patch_volume(name, {"status": {"phase": phase}})
+        if not reference:
+            return
+        try:
+            claim = orjson.loads(await self._port.get(kinds.CLAIM, reference["name"], namespace=reference["namespace"]))
+        except errors.NotFound:
+            return
+        if not claim["spec"].get("volumeName") and claim["metadata"]["uid"] == reference.get("uid", claim["metadata"]["uid"]):
+            await self._give(claim, name)
 
     async def _see(self, claim: Doc, group: asyncio.TaskGroup) -> None:
         metadata = claim["metadata"]
@@ -111,13 +134,58 @@ class ClaimBinder:
         finalizers = metadata.get("finalizers") or []
         if PROTECTION not in finalizers:
             await self._patch(*key, {"metadata": {"uid": metadata["uid"], "finalizers": [*finalizers, PROTECTION]}})
-        if claim["spec"].get("storageClassName") == NO_CLASS:
+        if claim["spec"].get("volumeName"):
+            await self._give(claim, claim["spec"]["volumeName"])
+        elif await self._waits(claim):
             await self._status(*key, claim, {"phase": "Pending"})
         else:
-            await self._patch(*key, {"spec": {"volumeName": f"pvc-{metadata['uid']}"}})
-            capacity = ((claim["spec"].get("resources") or {}).get("requests")) or {}
-            modes = claim["spec"].get("accessModes") or []
-            await self._status(*key, claim, {"phase": "Bound", "capacity": capacity, "accessModes": modes})
+            await self._make(claim)
+
+    async def _waits(self, claim: Doc) -> bool:
+        """Whether nobody makes a volume for it, or not yet."""
+        name = claim["spec"].get("storageClassName")
+        if not name or name == NO_CLASS:
+            return bool(name)
+        try:
+            found = orjson.loads(await self._port.get(kinds.STORAGE_CLASS, name))
+        except errors.NotFound:
+            return False
+        chosen = SELECTED_NODE in (claim["metadata"].get("annotations") or {})
+        return found.get("volumeBindingMode") == "WaitForFirstConsumer" and (
+            not chosen or found.get("provisioner") == "kubernetes.io/no-provisioner"
+        )
+
+    async def _make(self, claim: Doc) -> None:
+        """Make a volume; where the claim names a node, one that only this node reaches."""
+        metadata, spec = claim["metadata"], claim["spec"]
+        name, node = f"pvc-{metadata['uid']}", (metadata.get("annotations") or {}).get(SELECTED_NODE)
+        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+        body = {
+            "metadata": {"name": name},
+            "spec": {
+                "capacity": (spec.get("resources") or {}).get("requests") or {},
+                "accessModes": spec.get("accessModes") or [],
+                "storageClassName": spec.get("storageClassName") or "",
+                "claimRef": {"namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]},
+                **({"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}} if node else {}),
+            },
+            "status": {"phase": "Bound"},
+        }
+        with contextlib.suppress(errors.AlreadyExists):
+            await self._port.create(kinds.VOLUME, body)
+        await self._give(claim, name)
+
+    async def _give(self, claim: Doc, volume: str) -> None:
+        key = (claim["metadata"]["namespace"], claim["metadata"]["name"])
+        if not claim["spec"].get("volumeName"):
+            await self._patch(*key, {"spec": {"volumeName": volume}})
+        capacity = ((claim["spec"].get("resources") or {}).get("requests")) or {}
+        modes = claim["spec"].get("accessModes") or []
+        await self._status(*key, claim, {"phase": "Bound", "capacity": capacity, "accessModes": modes})
+
+    async def _patch_volume(self, name: str, patch: Doc) -> None:
+        with contextlib.suppress(errors.NotFound, errors.Conflict):
+            await self._port.patch(kinds.VOLUME, name, patch, type=PatchType.MERGE, subresource="status")
 
     async def _status(self, namespace: str, name: str, claim: Doc, status: dict[str, Any]) -> None:
         if (claim.get("status") or {}).get("phase") != status["phase"]:

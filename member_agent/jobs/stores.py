@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from machinery.informer import Informer
 from member_agent.jobs.groups import group_name
-from member_agent.views import GroupView, JobView, Named, PodView, PriorityView, QueueView, WorkView
+from member_agent.views import GroupView, JobView, PodView, PriorityView, QueueView, WorkView
+from member_agent.views.volumes import ClaimView
 from policies.members import CommandView
 
 
@@ -20,7 +21,7 @@ class Stores:
     queues: Informer[QueueView]
     works: Informer[WorkView]
     priorities: Informer[PriorityView]
-    claims: Informer[Named]
+    claims: Informer[ClaimView]
     commands: Informer[CommandView]
 
     async def wait_synced(self) -> None:

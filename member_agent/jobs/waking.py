@@ -9,7 +9,8 @@ from member_agent.jobs.commands import CommandIndex
 from member_agent.jobs.lifecycle import ENDS
 from member_agent.jobs.pods import ExpectedPods, PodIndex
 from member_agent.jobs.stores import Stores
-from member_agent.views import GroupView, JobView, Named, PodView, QueueView, WorkView
+from member_agent.views import GroupView, JobView, PodView, QueueView, WorkView
+from member_agent.views.volumes import ClaimView
 from policies.members import CommandView
 
 Wake = Callable[[Key], None]
@@ -92,7 +93,7 @@ class Waker:
             if job.phase not in ENDS and job.queue == change.key[1]:
                 self._wake((job.namespace, job.name))
 
-    def _claim_changed(self, change: Change[Named]) -> None:
+    def _claim_changed(self, change: Change[ClaimView]) -> None:
         if change.old is not None and change.new is not None:
             return
         for key in sorted(self._claiming):

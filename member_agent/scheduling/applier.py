@@ -12,6 +12,8 @@ from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
 from member_agent.scheduling.decisions import Binding, Eviction
 from member_agent.views import GroupStatus, GroupView, HoldRecord, PodView, encode_hold
+from member_agent.views.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE
+from member_agent.volumes import Assignment
 
 
 MANAGER = "volcano-federation"
@@ -23,6 +25,14 @@ class Bound(enum.Enum):
 
     DONE = "done"
     REFUSED = "refused"
+
+
+def _claimed(assignment: Assignment) -> dict[str, Any]:
+    """The volume with its claim, as the controller of volumes would write it, against the version that was free."""
+    claim = assignment.claim
+    reference = {"kind": kinds.CLAIM.kind, "namespace": claim.namespace, "name": claim.name, "uid": claim.uid}
+    meta = {"resourceVersion": assignment.version, "annotations": {BOUND_BY_CONTROLLER: "yes"}}
+    return {"metadata": meta, "spec": {"claimRef": {"apiVersion": kinds.CLAIM.api_version, **reference}}}
 
 
 class SchedulingApplier:
@@ -40,6 +50,21 @@ class SchedulingApplier:
             if error.outcome_unknown or isinstance(error, errors.Throttled):
                 raise
             return Bound.REFUSED, error.message
+        return Bound.DONE, ""
+
+    async def promise(self, assignment: Assignment, *, node: str) -> tuple[Bound, str]:
+        """Write a volume's claim on it, or on the claim the node for which a volume is to be made. Raises as `bind`."""
+        claim = assignment.claim
+        try:
+            if assignment.volume:
+                await self._port.patch(kinds.VOLUME, assignment.volume, _claimed(assignment), type=PatchType.MERGE)
+            else:
+                body = {"metadata": {"uid": claim.uid, "annotations": {SELECTED_NODE: node}}}
+                await self._port.patch(kinds.CLAIM, claim.name, body, type=PatchType.MERGE, namespace=claim.namespace)
+        except errors.ApiError as error:
+            if error.outcome_unknown or isinstance(error, errors.Throttled):
+                raise
+            return Bound.REFUSED, f"claim {claim.name}: {error.message}"
         return Bound.DONE, ""
 
     async def release(self, pod: PodView) -> None:

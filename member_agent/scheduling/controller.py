@@ -29,6 +29,7 @@ from member_agent.scheduling.holding import Holding
 from member_agent.scheduling.holds import HoldPhase, phase_of
 from member_agent.scheduling.lifecycle import GroupPhase
 from member_agent.scheduling.meters import Meters
+from member_agent.scheduling.mounting import Mounting, StorageStores
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.planner import BUILT_IN, decide, default
 from member_agent.scheduling.plugins.registry import Registry
@@ -62,6 +63,8 @@ class Stores:
     """None: nobody's quota is looked at."""
     budgets: Informer[BudgetView] | None = None
     """None: nobody's disruption budget is looked at."""
+    storage: StorageStores | None = None
+    """None: volumes decide nothing."""
     namespaces: Informer[NamespaceView] | None = None
     """None: terms that select namespaces by their labels select those without any."""
 
@@ -139,6 +142,16 @@ class SchedulingController:
             answer=self._holds.answer,
             meters=self._meters,
         )
+        self._mounting = Mounting(
+            self._gangs.volumes,
+            stores=stores.storage,
+            node=inventory.nodes.get,
+            applier=self._applier,
+            clock=clock,
+            patience=settings.volumes_wait,
+            wake=self._wake,
+            again=self._binds.add,
+        )
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
         if stores.jobs is not None:
@@ -167,6 +180,8 @@ class SchedulingController:
         for optional in (self._stores.quotas, self._stores.budgets, self._stores.jobs, self._stores.namespaces):
             if optional is not None:
                 await optional.wait_synced()
+        if self._stores.storage is not None:
+            await self._stores.storage.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(run_workers(self._rounds, self._round, workers=1, name="scheduling", metrics=metrics))
             group.create_task(
@@ -374,8 +389,12 @@ class SchedulingController:
         if not self._runs(binding.pod):
             outcome, message = Bound.REFUSED, "its Job is being deleted"
         else:
-            outcome, message = await self._applier.bind(binding)
+            waits = await self._mounting.prepare(binding)
+            if isinstance(waits, float):
+                return waits
+            outcome, message = (Bound.REFUSED, waits) if waits is not None else await self._applier.bind(binding)
         del self._bindings[uid]
+        self._mounting.forget(uid)
         if outcome is Bound.REFUSED:
             self._refused(binding, message)
         else:

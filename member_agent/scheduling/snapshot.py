@@ -157,6 +157,7 @@ class Gangs:
             if not (pod.node or pod.ended or pod.deleting or pod.gated):
                 self._waiting.setdefault(key, {})[pod.uid] = pod
                 self.neighbourhood.waits(pod)
+                self.volumes.waits(pod)
         return key
 
     def took(self, uid: str, held: Held) -> None:
@@ -197,6 +198,7 @@ class Gangs:
             known = pods.pop(pod.uid, None) if pods is not None else None
             if known is not None and store is self._waiting:
                 self.neighbourhood.waits_no_more(known)
+                self.volumes.waits(known, times=-1)
             if known is not None and not pods:
                 del store[key]
 

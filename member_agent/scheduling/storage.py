@@ -31,6 +31,9 @@ class Stock:
         self._layout = layout
         self._storage = storage
         self._taken: set[str] = set()
+        self._shared: dict[str, Offer | None] = {}
+        """By claim that several pods use: the volume of the first of them; None: it is made."""
+        self._sharers: Counter[str] = Counter()
         self._given: dict[tuple[int, PodShape], list[tuple[str, ...]]] = {}
         self._single: Counter[str] = Counter()
         self._attached: dict[int, Counter[Attachment]] = {}
@@ -65,12 +68,27 @@ class Stock:
         made = self._made.setdefault(spot.row, Counter())
         given = self._given.setdefault((spot.row, spot.shape), [])
         for _ in range(spot.count):
-            names = self._choose(needs, spot.row) if sign > 0 else (given.pop() if given else ())
-            (self._taken.update if sign > 0 else self._taken.difference_update)(name for name in names if name)
-            for wanted, name in zip(needs.wanted, names, strict=False):
-                made[wanted.driver] += 0 if name else sign
             if sign > 0:
+                names = self._choose(needs, spot.row)
                 given.append(names)
+            else:
+                names = given.pop() if given else ()
+            for wanted, name in zip(needs.wanted, names, strict=False):
+                made[wanted.driver] += self._settle(wanted, name, sign)
+
+    def _settle(self, wanted: Wanted, name: str, sign: int) -> int:
+        """Enter what one claim got, "" for a volume that is made, or take it out; how many more are made by it."""
+        if wanted.claim:
+            self._sharers[wanted.claim] += sign
+            if self._sharers[wanted.claim] == (1 if sign > 0 else 0):
+                found = next((each for each in self._storage.offers if each.name == name), None)
+                self._shared.update({wanted.claim: found}) if sign > 0 else self._shared.pop(wanted.claim, None)
+            else:
+                return 0
+        if name:
+            (self._taken.add if sign > 0 else self._taken.discard)(name)
+            return 0
+        return sign
 
     # --- binding -----------------------------------------------------------------------------------------------------
 
@@ -89,8 +107,12 @@ class Stock:
         left = np.full(size + 1, UNBOUNDED, dtype=np.int64)
         far = False
         for wanted, number in kinds.items():
+            if wanted.claim in self._shared:
+                given = self._shared[wanted.claim]
+                left[:size] = np.where(self._reached(given.reach if given is not None else ()), left[:size], 0)
+                continue
             counts, shared = self._static(wanted)
-            far |= shared
+            far |= shared or bool(wanted.claim)
             count = counts // number
             if wanted.made is not None:
                 count = np.where(self._reached(wanted.made), UNBOUNDED, count)
@@ -134,6 +156,10 @@ class Stock:
         taken: set[str] = set()
         found: list[str | None] = []
         for wanted in needs.wanted:
+            if wanted.claim in self._shared:
+                given = self._shared[wanted.claim]
+                found.append("" if given is None else given.name if self._reached(given.reach)[row] else None)
+                continue
             offers = (each for each in self._offers(wanted) if each.name not in taken and self._reached(each.reach)[row])
             offer = next(offers, None)
             if offer is not None:
@@ -157,7 +183,7 @@ class Stock:
             return
         size = len(self._layout.names)
         left = np.full(size + 1, UNBOUNDED, dtype=np.int64)
-        fresh = Counter(each.driver for each in needs.wanted if each.driver)
+        fresh = Counter(each.driver for each in needs.wanted if each.driver and each.claim not in self._shared)
         drivers = {*fresh, *(driver for driver, _ in needs.attached)}
         for node, limits in self._storage.limits.items():
             row = self._layout.rows.get(node)

@@ -18,6 +18,8 @@ from policies.volumes import Reach
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """Annotation by which a scheduler tells a provisioner where the first consumer goes."""
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+"""Annotation of volumes: not their owner but a program chose the claim."""
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"

@@ -102,6 +102,17 @@ def test_every_pod_of_a_gang_gets_a_volume_of_its_own() -> None:
     assert "2 without a volume to have" in why(short, "g")
 
 
+def test_pods_that_share_a_claim_share_its_volume() -> None:
+    made = mounting(gang("g", pods=3), "data")
+    volumes = volume("pv0", size=9, reach=on_host("n0")), volume("pv1", reach=on_host("n1"))
+    assert places(plan_of(made, claim("data"), storage_class(), *volumes, on=machines("a", "b"))) in ({"n0": 3}, {"n1": 3})
+    zonal = volume("pv", reach=in_zone("b"))
+    spread = plan_of(made, claim("data"), storage_class(), zonal, on=machines("a", "b", "b", cpu=2))
+    assert places(spread) == {"n1": 2, "n2": 1}
+    anywhere = plan_of(made, claim("data", of="fast"), MADE, on=machines("a", "b", cpu=2))
+    assert started(anywhere) == {"g": 3}
+
+
 def test_a_volume_that_reaches_many_nodes_is_taken_once() -> None:
     claims = [claim(f"data-{index}") for index in range(3)]
     shared = [volume(f"pv{index}", reach=in_zone("a")) for index in range(2)]
@@ -213,6 +224,25 @@ def test_the_smallest_volume_that_matches_is_promised_and_nobody_else_gets_it() 
     assert [each.volume for each in second] == ["large"]
     found.withdraw(first)
     assert [each.name for each in found.freeze().offers] == ["small"]
+
+
+def test_the_second_pod_of_a_claim_is_promised_nothing_and_must_reach_what_the_first_was() -> None:
+    found = book(storage_class(), claim("a"), volume("pv", reach=on_host("n0")))
+    host = "kubernetes.io/hostname"
+    assert [each.volume for each in promised(found, user("p", "a"), **{host: "n0"})] == ["pv"]
+    assert promised(found, user("q", "a"), **{host: "n0"}) == ()
+    assert found.assign(user("r", "a"), labels={host: "n1"}) == "volume pv of claim a is elsewhere"
+    assert found.needs_of(user("s", "a")).problem == "claim a is being bound for another pod"
+
+
+def test_only_the_first_pod_of_a_claim_says_where_its_volume_is_made() -> None:
+    found = book(MADE, claim("a", of="fast"))
+    first, second = (promised(found, user(name, "a")) for name in ("p", "q"))
+    assert [each.first for each in (*first, *second)] == [True, False]
+    found.withdraw(first)
+    assert found.needs_of(user("r", "a")).problem == "claim a is being bound for another pod"
+    found.withdraw(second)
+    assert found.needs_of(user("r", "a")).problem == ""
 
 
 def test_a_pod_gets_all_its_volumes_or_none() -> None:
