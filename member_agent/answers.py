@@ -87,6 +87,8 @@ class Kept:
     def __init__(self, rows: int) -> None:
         self.changes = 0
         """Changes of the cluster's room so far."""
+        self.size: list[int] | None = None
+        """What all rows can allocate together, by column; None before somebody asked."""
         self._changed: Amounts = np.zeros(rows, dtype=np.int64)
         """By row, the number of the last change to it."""
         self._rules: object = None

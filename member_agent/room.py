@@ -94,6 +94,15 @@ class Room:
             self.kept.under(rules)
             self._keeps = local
 
+    @property
+    def size(self) -> list[int]:
+        """What all nodes can allocate together, by column; added up once as long as the layout holds."""
+        if self.kept is None:
+            return sums(self.allocatable)
+        if self.kept.size is None:
+            self.kept.size = sums(self.allocatable)
+        return self.kept.size
+
     def capacity(self, shape: PodShape) -> Amounts:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it, or pods around do not."""
         fits = self._capacity(shape, self._columns(self._all()), self.admitted(shape))
@@ -429,6 +438,8 @@ def runs(spots: Sequence[Spot]) -> list[tuple[PodShape, list[Spot]]]:
 
 def sums(table: Amounts) -> list[int]:
     """Column sums without overflow: bytes of a large cluster in milli units come near the end of 64 bits."""
+    if not len(table):
+        return [0] * table.shape[1]
     high, low = table >> 32, table & 0xFFFFFFFF
     return [(int(most) << 32) + int(least) for most, least in zip(high.sum(axis=0), low.sum(axis=0), strict=True)]
 

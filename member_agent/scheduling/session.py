@@ -6,6 +6,7 @@ rolled back, and then nothing is left of it, neither in the room nor in the book
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -100,8 +101,7 @@ class OpenSession:
 
     def _books(self, snapshot: Snapshot) -> None:
         layout = self.room.layout
-        size, free = sums(self.room.allocatable), sums(self.room.free)
-        off = ~layout.usable
+        size, free, off = self.room.size, sums(self.room.free), ~layout.usable
         away, left = sums(self.room.allocatable[off]), sums(self.room.free[off])
         names = layout.columns.items()
         self._used: Amounts = {name: used for name, at in names if (used := size[at] - free[at])}
@@ -425,9 +425,14 @@ def by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
 def ordered(queues: Mapping[str, Lanes], *, order: Callable[[str], Any]) -> Iterator[Waiting]:
     """Gangs in the order in which they are tried: the best queue's best gang, one after the other. What was given away in
     between counts for the queue that is asked next."""
-    left = {name: lanes for name, lanes in queues.items() if lanes}
-    while left:
-        name = min(left, key=order)
-        yield left[name].pop()[-1]
-        if not left[name]:
-            del left[name]
+    ahead = [(order(name), name) for name, lanes in queues.items() if lanes]
+    heapq.heapify(ahead)
+    while ahead:
+        key, name = heapq.heappop(ahead)
+        current = order(name)
+        if current > key and ahead and current > ahead[0][0]:
+            heapq.heappush(ahead, (current, name))  # it was given something since: keys only grow
+            continue
+        yield queues[name].pop()[-1]
+        if queues[name]:
+            heapq.heappush(ahead, (order(name), name))

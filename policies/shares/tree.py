@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
 
 from apis import keys
 from apis.vectors import EMPTY, ResourceVector
+
+REMEMBERED: Final = 8
+"""Answers of `limits`: of the plugins that ask in one round, and of a few clusters where several are in one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,33 @@ def _parent(name: str, queues: Mapping[str, QueueShare]) -> str:
 
 
 def limits(available: ResourceVector, queues: Mapping[str, QueueShare]) -> Mapping[str, Limit]:
-    """The limits of every queue and of the root, in a cluster that has `available`."""
+    """The limits of every queue and of the root, in a cluster that has `available`.
+
+    The last answers are remembered: most rounds ask about the same queues.
+    """
+    return _limits(available, tuple(_Known(name, queue) for name, queue in queues.items()))
+
+
+class _Known:
+    """A queue by everything that its limits follow from."""
+
+    __slots__ = ("facts", "name", "queue")
+
+    def __init__(self, name: str, queue: QueueShare) -> None:
+        self.name = name
+        self.queue = queue
+        self.facts = (name, queue.parent, queue.guarantee, queue.deserved, tuple(sorted(queue.capability.items())))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Known) and self.facts == other.facts
+
+    def __hash__(self) -> int:
+        return hash(self.facts)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _limits(available: ResourceVector, known: tuple[_Known, ...]) -> Mapping[str, Limit]:
+    queues = {each.name: each.queue for each in known}
     above = {name: lineage(name, queues) for name in queues if name != keys.ROOT_QUEUE}
     order = sorted(above, key=lambda name: (len(above[name]), name))  # parents before children
     own = {name: queue.guarantee.positive() for name, queue in queues.items()}
@@ -69,7 +101,7 @@ def limits(available: ResourceVector, queues: Mapping[str, QueueShare]) -> Mappi
         parent = above[name][1]
         left = (found[parent].most - below[parent] + guarantees[name]).positive()
         found[name] = _limit(queues[name], left, guarantees[name])
-    return found
+    return MappingProxyType(found)
 
 
 def _limit(queue: QueueShare, left: ResourceVector, guarantee: ResourceVector) -> Limit:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import cast
+
+from hypothesis import given as given_any
+from hypothesis import settings
+from hypothesis import strategies as some
 
 from machinery.informer import Change
 from member_agent.scheduling.decisions import Plan
+from member_agent.scheduling.lanes import Lanes
 from member_agent.scheduling.planner import BUILT_IN, decide, default
-from member_agent.scheduling.session import OpenSession
+from member_agent.scheduling.session import OpenSession, ordered
 from member_agent.scheduling.snapshot import Gangs
 from tests.member_agent.scheduling.build import Made, gang, queue
 from tests.member_agent.test_room import inventory, node
@@ -83,3 +90,31 @@ def test_nobody_is_cut_short_when_the_last_gang_just_fills_the_round() -> None:
     backlog = Backlog(gang("a", pods=5), gang("b", pods=5))
     decided = backlog.round()
     assert (len(decided.bindings), decided.more) == (MOST, False)
+
+
+@given_any(some.lists(some.lists(some.integers(0, 3), min_size=1, max_size=4), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=50)
+def test_queues_take_turns_as_if_all_were_asked_anew_before_every_gang(costs: list[list[int]]) -> None:
+    """`costs` by queue: what each of its gangs is given."""
+
+    def lines() -> dict[str, Lanes]:
+        found = {}
+        for number, listed in enumerate(costs):
+            lanes = found[f"q{number}"] = Lanes(None)
+            for at, cost in enumerate(listed):
+                lanes.push((at, (f"q{number}", cost)), namespace="ns")
+        return found
+
+    given = dict.fromkeys(lines(), 0)
+    served = []
+    for name, cost in cast("Iterator[tuple[str, int]]", ordered(lines(), order=lambda name: (given[name], name))):
+        served.append(name)
+        given[name] += cost
+    given, expected = dict.fromkeys(given, 0), []
+    left = lines()
+    while left:
+        name = min(left, key=lambda name: (given[name], name))
+        expected.append(name)
+        given[name] += left[name].pop()[-1][1]
+        left = {name: lanes for name, lanes in left.items() if lanes}
+    assert served == expected
