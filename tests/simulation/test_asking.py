@@ -83,3 +83,18 @@ def test_who_waits_is_told_when_a_scheduler_expects_room_and_starts_as_soon_as_t
         assert capacity(world, "east")["metadata"]["resourceVersion"] == written
 
     play(story, east=of("east", 2, cpu=4))
+
+
+def test_until_a_scheduler_has_answered_it_waits_and_says_for_what() -> None:
+    async def story(world: World) -> None:
+        for actor in ("agent-east", "agent-west"):
+            world.stop(actor)
+        await world.apply(apart("train", pods=3))
+        await world.until(lambda: "is being asked" in why(world, "train"), timeout=10)
+        assert phase(world, "train") == "Pending"
+        for actor in ("agent-east", "agent-west"):
+            world.resume(actor)
+        await world.until(lambda: phase(world, "train") == "Running", timeout=60)
+        assert clusters(world, "train") == ["west"]
+
+    play(story, east=of("east", 2, cpu=16), west=of("west", 3, cpu=4))
