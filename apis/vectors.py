@@ -55,8 +55,8 @@ class ResourceVector(Mapping[str, int]):
         return cls(amounts)
 
     def bounded(self) -> ResourceVector:
-        """Without what is negative, and nothing beyond `MOST`: amounts that somebody wrote and that may be any number, as tables
-        of 64 bits can count them."""
+        """Without what is negative, and nothing beyond `MOST`: amounts that somebody wrote may be any number, and tables of 64
+        bits count them."""
         if all(0 <= amount <= MOST for amount in self._amounts.values()):
             return self
         return ResourceVector({name: min(max(amount, 0), MOST) for name, amount in self._amounts.items()})

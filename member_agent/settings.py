@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -266,6 +266,15 @@ class AgentSettings(_Settings):
     admission: AdmissionSettings | None = Field(
         default=None, description="the webhook server; without it none is run and no configuration touched"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _jobs_name_our_scheduler(cls, data: Any) -> Any:
+        """Pods of Jobs that name no scheduler are given the name under which we place pods, unless it is said otherwise."""
+        scheduling, jobs = (data.get(name) or {} for name in ("scheduling", "jobs")) if isinstance(data, dict) else (None, None)
+        if not (isinstance(scheduling, dict) and isinstance(jobs, dict) and "scheduler_name" in scheduling):
+            return data
+        return {**data, "jobs": {"scheduler_name": scheduling["scheduler_name"], **jobs}}
 
 
 class FencerSettings(_Settings):

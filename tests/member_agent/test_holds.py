@@ -58,7 +58,8 @@ def test_room_is_held_without_pods_and_the_pods_go_there_once_released() -> None
         await stage.until(lambda: stage.reported(work) == "Completed", timeout=120)
 
     def other(stage: Stage) -> str:
-        return next(each["metadata"]["name"] for each in stage.world.all(kinds.WORK) if "other" in each["metadata"]["name"])
+        names = (str(each["metadata"]["name"]) for each in stage.world.all(kinds.WORK))
+        return next(name for name in names if "other" in name)
 
     play(story)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from member_agent.app import _scheduling
-from member_agent.settings import SchedulingSettings
+from member_agent.settings import AgentSettings, SchedulingSettings
 
 
 def test_options_name_schedulers_nodes_and_the_queue_of_pods_that_name_none() -> None:
@@ -28,3 +28,10 @@ def test_without_options_everything_is_as_it_was() -> None:
 def test_a_node_selector_that_is_none_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="not key:value"):
         SchedulingSettings(node_selector=(text,))
+
+
+def test_pods_of_jobs_that_name_no_scheduler_are_given_the_name_of_ours() -> None:
+    given = {"scheduling": {"scheduler_name": "batch"}}
+    assert AgentSettings(cluster="east", **given).jobs.scheduler_name == "batch"
+    assert AgentSettings(cluster="east", **given, jobs={"scheduler_name": "other"}).jobs.scheduler_name == "other"
+    assert AgentSettings(cluster="east").jobs.scheduler_name == "volcano"

@@ -129,7 +129,8 @@ def test_an_absurd_weight_of_one_queue_leaves_the_others_their_own(weight: int) 
 
 @pytest.mark.parametrize("field", ["capability", "guarantee", "deserved"])
 def test_an_absurd_amount_of_one_queue_stops_no_session(field: str) -> None:
-    queues = [dataclasses.replace(queue("odd"), **{field: ResourceVector.from_quantities(ABSURD)}), queue("default")]
+    absurd: Doc = {field: ResourceVector.from_quantities(ABSURD)}
+    queues = [dataclasses.replace(queue("odd"), **absurd), queue("default")]
     for by in (configuration("gang", "proportion", "predicates"), configuration("gang", "capacity", "predicates")):
         decide(nodes(4), gang("good"), queues=queues, by=by)
 
