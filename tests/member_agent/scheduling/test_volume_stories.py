@@ -64,6 +64,12 @@ def claims_of(stage: Stage) -> dict[str, tuple[str, str]]:
     }
 
 
+def annotations(stage: Stage, name: str) -> Doc:
+    """Of a claim."""
+    found = stage.world.get(kinds.CLAIM, name, namespace="default", server=EAST)
+    return dict((found or {"metadata": {}})["metadata"].get("annotations") or {})
+
+
 def nodes_of(stage: Stage, name: str) -> set[str]:
     return {pod["spec"]["nodeName"] for pod in stage.pods(name) if pod["spec"].get("nodeName")}
 
@@ -126,9 +132,7 @@ def test_a_missing_claim_is_named_and_awaited() -> None:
             "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "later"}}],
         }
         await create(stage, kinds.POD, body)
-        groups = lambda: stage.world.all(kinds.POD_GROUP, server=EAST)  # noqa: E731
-        said = lambda: [each["message"] for group in groups() for each in (group.get("status") or {}).get("conditions") or []]  # noqa: E731
-        await stage.until(lambda: any("claim later does not exist" in each for each in said()))
+        await stage.until(lambda: "claim later does not exist" in waits(stage, ""), what="it names the claim")
         await create(stage, kinds.CLAIM, {"metadata": {"name": "later"}, "spec": {"accessModes": ["ReadWriteOnce"]}})
         await stage.until(lambda: len(stage.running()) == 1)
 
@@ -142,8 +146,7 @@ def test_a_volume_that_is_not_made_in_time_frees_the_node_and_is_tried_again() -
         await storage_class(stage, "missing", provisioner="csi.example")
         await claim(stage, "data", of="missing")
         await stage.grant(mounting("train", "data", replicas=1, cpu="8", command="sleep 5"))
-        chosen = lambda: stage.world.get(kinds.CLAIM, "data", namespace="default", server=EAST)  # noqa: E731
-        await stage.until(lambda: bool((chosen() or {})["metadata"].get("annotations")), what="the claim names a node")
+        await stage.until(lambda: bool(annotations(stage, "data")), what="the claim names a node")
         await stage.until(lambda: "were not bound within 30 s" in waits(stage, "train"), what="the binding is given up")
         name = stage.pods("train")[0]["metadata"]["name"]
         assert stage.running("train") == []
