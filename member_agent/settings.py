@@ -269,12 +269,17 @@ class AgentSettings(_Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _jobs_name_our_scheduler(cls, data: Any) -> Any:
-        """Pods of Jobs that name no scheduler are given the name under which we place pods, unless it is said otherwise."""
-        scheduling, jobs = (data.get(name) or {} for name in ("scheduling", "jobs")) if isinstance(data, dict) else (None, None)
-        if not (isinstance(scheduling, dict) and isinstance(jobs, dict) and "scheduler_name" in scheduling):
+    def _everybody_names_our_scheduler(cls, data: Any) -> Any:
+        """Pods of Jobs that name no scheduler are given the name under which we place pods, and the webhook judges pods of that
+        name, unless it is said otherwise."""
+        scheduling = data.get("scheduling") if isinstance(data, dict) else None
+        if not isinstance(scheduling, dict) or "scheduler_name" not in scheduling:
             return data
-        return {**data, "jobs": {"scheduler_name": scheduling["scheduler_name"], **jobs}}
+        found, name = {"jobs": {}, **data}, scheduling["scheduler_name"]
+        for part, field in (("jobs", "scheduler_name"), ("admission", "scheduler")):
+            if isinstance(found.get(part), dict):
+                found[part] = {field: name, **found[part]}
+        return found
 
 
 class FencerSettings(_Settings):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from machinery.informer import Key
 from member_agent.inventory import Held
 from member_agent.room import Mask, Spot
+from member_agent.scheduling.gates import NOBODY
 from member_agent.views import PodView
 
 if TYPE_CHECKING:
@@ -52,14 +53,14 @@ class Claims:
             room.take(spot) if sign > 0 else room.give_back([spot])
         room.told = told
 
-    @contextmanager
-    def aside(self, gang: Waiting) -> Iterator[None]:
+    def aside(self, gang: Waiting) -> AbstractContextManager[None]:
         """For one gang: its own hold is free to it, and so is what pods of lower priority are nominated for."""
+        return self._aside(gang) if self._nominated or gang.key in self._held else NOBODY
+
+    @contextmanager
+    def _aside(self, gang: Waiting) -> Iterator[None]:
         own = self._held.get(gang.key, [])
         lower = [spot for priority, spot in self._nominated if priority < gang.priority]
-        if not own and not lower:
-            yield
-            return
         self._change([*own, *lower], -1)
         self._session.charge(gang, own, times=-1)
         self._own = self._mask(spot.row for spot in own) if own else None

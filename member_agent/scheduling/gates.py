@@ -9,7 +9,7 @@ that it has passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 COUNTING: Final = frozenset({NOT_ENOUGH_TASKS, NOT_ENOUGH_OF_TASK})
 """Reasons that count the pods of a gang."""
+
+
+NOBODY: Final[AbstractContextManager[None]] = nullcontext()
+"""Nobody stands aside: what most gangs get, and cheap."""
 
 
 class Gated:
@@ -99,11 +103,14 @@ class Gates:
         for gang in shut:
             session.want(gang.group.queue, total(pod.shape.requests for pod in gang.pods), times=1)
 
-    @contextmanager
-    def aside(self, gang: Key) -> Iterator[None]:
+    def aside(self, gang: Key) -> AbstractContextManager[None]:
         """For a gang with pods that passed: without what such pods of its queue hold. It was asked at the gate."""
-        queue = self._gangs.get(gang, "")
-        held = [pod.shape.requests for pod in self._passed.get(queue, {}).values()] if queue else []
+        return self._aside(gang) if gang in self._gangs else NOBODY
+
+    @contextmanager
+    def _aside(self, gang: Key) -> Iterator[None]:
+        queue = self._gangs[gang]
+        held = [pod.shape.requests for pod in self._passed.get(queue, {}).values()]
         for requests in held:
             self._session.keep(queue, requests, times=-1)
         try:

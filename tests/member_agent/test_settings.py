@@ -30,8 +30,11 @@ def test_a_node_selector_that_is_none_is_named(text: str) -> None:
         SchedulingSettings(node_selector=(text,))
 
 
-def test_pods_of_jobs_that_name_no_scheduler_are_given_the_name_of_ours() -> None:
+def test_jobs_and_webhook_go_by_the_name_of_our_scheduler() -> None:
     given = {"scheduling": {"scheduler_name": "batch"}}
     assert AgentSettings(cluster="east", **given).jobs.scheduler_name == "batch"
     assert AgentSettings(cluster="east", **given, jobs={"scheduler_name": "other"}).jobs.scheduler_name == "other"
     assert AgentSettings(cluster="east").jobs.scheduler_name == "volcano"
+    admission = AgentSettings(cluster="east", **given, admission={"url": "https://here:8443"}).admission
+    assert admission is not None
+    assert admission.scheduler == "batch"
