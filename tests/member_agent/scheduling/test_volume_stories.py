@@ -64,7 +64,7 @@ def claims_of(stage: Stage) -> dict[str, tuple[str, str]]:
     }
 
 
-def annotations(stage: Stage, name: str) -> Doc:
+def notes_of(stage: Stage, name: str) -> Doc:
     """Of a claim."""
     found = stage.world.get(kinds.CLAIM, name, namespace="default", server=EAST)
     return dict((found or {"metadata": {}})["metadata"].get("annotations") or {})
@@ -126,7 +126,7 @@ def test_a_claim_that_nobody_can_satisfy_says_so_until_a_volume_comes() -> None:
 
 def test_a_missing_claim_is_named_and_awaited() -> None:
     async def story(stage: Stage) -> None:
-        body = {"metadata": {"name": "lone"}, "spec": {"schedulerName": "volcano", "restartPolicy": "Never"}}
+        body: Doc = {"metadata": {"name": "lone"}, "spec": {"schedulerName": "volcano", "restartPolicy": "Never"}}
         body["spec"] |= {
             "containers": [{"name": "main", "image": "busybox:1", "command": ["sh", "-c", "sleep 5"]}],
             "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "later"}}],
@@ -146,7 +146,7 @@ def test_a_volume_that_is_not_made_in_time_frees_the_node_and_is_tried_again() -
         await storage_class(stage, "missing", provisioner="csi.example")
         await claim(stage, "data", of="missing")
         await stage.grant(mounting("train", "data", replicas=1, cpu="8", command="sleep 5"))
-        await stage.until(lambda: bool(annotations(stage, "data")), what="the claim names a node")
+        await stage.until(lambda: bool(notes_of(stage, "data")), what="the claim names a node")
         await stage.until(lambda: "were not bound within 30 s" in waits(stage, "train"), what="the binding is given up")
         name = stage.pods("train")[0]["metadata"]["name"]
         assert stage.running("train") == []
