@@ -7,10 +7,10 @@ These are the rules that a projection of the Job can answer; the rest of admissi
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from collections import Counter
 
 from apis.batch import PLUGIN_ENTRY_POINTS, PLUGINS
+from machinery.extensions import entry_points
 from member_agent.views import JobView
 
 
@@ -40,7 +40,7 @@ def impossible(job: JobView) -> tuple[str, str] | None:
 @functools.cache
 def installed_plugins() -> frozenset[str]:
     """Names of the job plugins that this program has: the built-in ones and those installed beside it."""
-    return frozenset(PLUGINS) | {entry.name for entry in importlib.metadata.entry_points(group=PLUGIN_ENTRY_POINTS)}
+    return frozenset(PLUGINS) | {entry.name for entry in entry_points(PLUGIN_ENTRY_POINTS)}
 
 
 def elsewhere(job: JobView, *, scheduler: str) -> tuple[str, str] | None:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Iterable, Mapping
-from importlib.metadata import entry_points
 
 from apis.batch import PLUGIN_ENTRY_POINTS, PLUGINS
 from controllers.admission import webhooks
@@ -17,6 +16,7 @@ from controllers.admission.reviews import JobJudge, Rules
 from controllers.admission.server import WebhookServer
 from controllers.admission.settings import AdmissionSettings
 from machinery.clock import Chance, Clock
+from machinery.extensions import entry_points
 from machinery.http import Check
 from machinery.informer import InformerMetrics, Informers
 from machinery.port import Port
@@ -29,7 +29,7 @@ def job_plugins(more: Iterable[str] = ()) -> tuple[str, ...]:
 
 @functools.cache
 def _installed() -> tuple[str, ...]:
-    return tuple(sorted(each.name for each in entry_points(group=PLUGIN_ENTRY_POINTS)))
+    return tuple(sorted(each.name for each in entry_points(PLUGIN_ENTRY_POINTS)))
 
 
 class Admission:

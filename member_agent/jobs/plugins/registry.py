@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from apis.batch import PLUGIN_ENTRY_POINTS
+from machinery.extensions import entry_points
 from member_agent.jobs.facts import facts_without_view
 from member_agent.jobs.plugins.arguments import BadArgument
 from member_agent.jobs.plugins.env import Env
@@ -38,7 +39,7 @@ class Registry:
     def installed(cls, entries: Iterable[importlib.metadata.EntryPoint] | None = None) -> Registry:
         """With the plugins that are installed. Raises what their modules raise, and TypeError for one that is no plugin."""
         found: dict[str, type[Plugin]] = {}
-        for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
+        for entry in entry_points(GROUP) if entries is None else entries:
             loaded = entry.load()
             if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
                 raise TypeError(f"entry point {entry.name} of {GROUP} is no job plugin: {entry.value}")

@@ -10,6 +10,7 @@ import importlib.metadata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from machinery.extensions import entry_points
 from member_agent.scheduling.actions.allocate import allocate
 from member_agent.scheduling.actions.backfill import backfill
 from member_agent.scheduling.actions.enqueue import enqueue
@@ -35,7 +36,7 @@ BUILT_IN: Final[Mapping[str, Action]] = {
 def installed(entries: Iterable[importlib.metadata.EntryPoint] | None = None) -> dict[str, Action]:
     """Actions that are installed. Raises what their modules raise, and TypeError for one that cannot be called."""
     found: dict[str, Action] = {}
-    for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
+    for entry in entry_points(GROUP) if entries is None else entries:
         loaded = entry.load()
         if not callable(loaded):
             raise TypeError(f"entry point {entry.name} of {GROUP} is no scheduler action: {entry.value}")

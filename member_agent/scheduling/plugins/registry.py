@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from machinery.extensions import entry_points
 from member_agent.scheduling.configuration import Configuration, Known
 from member_agent.scheduling.plugins.protocol import Plugin, Session
 from member_agent.scheduling.plugins.tiers import Tiers
@@ -41,7 +42,7 @@ class Registry:
 def installed(entries: Iterable[importlib.metadata.EntryPoint] | None = None) -> dict[str, type[Plugin]]:
     """Plugins that are installed. Raises what their modules raise, and TypeError for one that is no plugin."""
     found: dict[str, type[Plugin]] = {}
-    for entry in importlib.metadata.entry_points(group=GROUP) if entries is None else entries:
+    for entry in entry_points(GROUP) if entries is None else entries:
         loaded = entry.load()
         if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
             raise TypeError(f"entry point {entry.name} of {GROUP} is no scheduler plugin: {entry.value}")
