@@ -84,11 +84,30 @@ class Inventory:
         else:
             self.nodes[new.name] = new
         if old is None or new is None or _differs(old, new):
-            self._room = None
+            self._room = self._with_node(old, new) if old is not None and new is not None else None
             self.version += 1
             self.layout_version += 1
         elif old.images != new.images:
             self._images_changed(new)
+
+    def _with_node(self, old: NodeView, new: NodeView) -> Room | None:
+        """The room with one node changed: readiness and taints come and go while a thousand others stay. None where it must be
+        built anew."""
+        room, row = self._room, self._row_of.get(new.name)
+        if room is None or row is None or _host(old) != _host(new) or not new.allocatable.keys() <= self._columns.keys():
+            return None
+        cordoned = room.layout.cordoned - old.cordoned + new.cordoned
+        layout = room.layout.with_node(row, _kind(new), usable=new.ready and not new.cordoned, cordoned=cordoned)
+        if old.images != new.images:
+            layout = layout.with_images(row, new.images)
+        allocatable = room.allocatable
+        if old.allocatable != new.allocatable:
+            allocatable = allocatable.copy()  # copies of the room still see the node as it was
+            for name, amount in (new.allocatable - old.allocatable).items():
+                allocatable[row, self._columns[name]] += amount
+                room.free[row, self._columns[name]] += amount
+        kept = Kept(len(layout.names))
+        return Room(layout, room.free, allocatable, taken=room.taken, ending=room.ending, kept=kept)
 
     def _images_changed(self, node: NodeView) -> None:
         """An image was pulled or dropped: scores of this row may be others, room is what it was."""
@@ -267,10 +286,9 @@ class Inventory:
         usable = np.zeros(len(names), dtype=np.bool_)
         for row, name in enumerate(names):
             node = self.nodes[name]
-            labels = tuple(sorted((key, value) for key, value in node.labels.items() if key != HOSTNAME))
-            class_of[row] = classes.setdefault(NodeClass(labels, node.taints), len(classes))
+            class_of[row] = classes.setdefault(_kind(node), len(classes))
             usable[row] = node.ready and not node.cordoned
-        hosts = tuple(self.nodes[name].labels.get(HOSTNAME, name) for name in names)
+        hosts = tuple(_host(self.nodes[name]) for name in names)
         return Layout(
             names=names,
             hosts=hosts,
@@ -281,6 +299,14 @@ class Inventory:
             images=tuple(self.nodes[name].images for name in names),
             cordoned=sum(self.nodes[name].cordoned for name in names),
         )
+
+
+def _kind(node: NodeView) -> NodeClass:
+    return NodeClass(tuple(sorted((key, value) for key, value in node.labels.items() if key != HOSTNAME)), node.taints)
+
+
+def _host(node: NodeView) -> str:
+    return node.labels.get(HOSTNAME, node.name)
 
 
 def _differs(old: NodeView, new: NodeView) -> bool:

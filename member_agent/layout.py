@@ -125,6 +125,19 @@ class Layout:
         listed = (*self.images[:row], images, *self.images[row + 1 :])
         return replace(self, images=listed, topologies=topologies)
 
+    def with_node(self, row: int, kind: NodeClass, *, usable: bool, cordoned: int) -> Layout:
+        """The same with another kind of node on one row, that takes new pods or does not; `cordoned` nodes in all. No class is
+        left without a node. What was worked out about labels stays known where they are the same."""
+        before = self.classes[int(self.class_of[row])]
+        classes, class_of = _reclassed(self.classes, self.class_of, row, kind)
+        takes = self.usable.copy()
+        takes[row] = usable
+        by_label = self.topologies.by_label if before.labels == kind.labels else {}
+        topologies = Topologies(by_label, rows=self.topologies.rows)
+        return replace(
+            self, classes=classes, class_of=class_of, usable=takes, cordoned=cordoned, masks={}, topologies=topologies
+        )
+
     def topology(self, label: str) -> Topology:
         """The domains of a label."""
         return self.topology_of((label,))
@@ -155,6 +168,29 @@ class Layout:
 def _size(images: tuple[tuple[str, int], ...], name: str) -> int:
     at = bisect_left(images, (name,))
     return images[at][1] if at < len(images) and images[at][0] == name else 0
+
+
+def _reclassed(
+    classes: tuple[NodeClass, ...], class_of: npt.NDArray[np.int32], row: int, kind: NodeClass
+) -> tuple[tuple[NodeClass, ...], npt.NDArray[np.int32]]:
+    """Classes, and the class of every row, when one row is of another kind."""
+    before = int(class_of[row])
+    if classes[before] == kind:
+        return classes, class_of
+    listed, changed = list(classes), class_of.copy()
+    alone = int(np.count_nonzero(class_of == before)) == 1
+    if kind in listed:
+        changed[row] = listed.index(kind)
+        if alone:  # the last class takes the number that nobody has any more
+            changed[changed == len(listed) - 1] = before
+            listed[before] = listed[-1]
+            listed.pop()
+    elif alone:
+        listed[before] = kind
+    else:
+        changed[row] = len(listed)
+        listed.append(kind)
+    return tuple(listed), changed
 
 
 def _reads(shape: PodShape, label: str) -> bool:
