@@ -115,7 +115,7 @@ def candidates_of(session: OpenSession, stands: Sequence[Standing], *, queues: S
 
 def victims_of(session: OpenSession, stands: Standing) -> list[Victim]:
     """The pods of a gang as victims; the last started are those without which it stands."""
-    surplus = _surplus(stands, session.standing(stands.key))
+    surplus = _surplus(stands, session.turnover.know(stands))
     found = []
     for pod in stands.pods:
         row = session.turnover.row_of(pod.node)

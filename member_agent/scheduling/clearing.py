@@ -74,8 +74,8 @@ class Clearing:
     def clear(
         self, gang: Waiting, pods: Sequence[PodView], *, among: Candidates, ask: Ask, why: Callable[[Victim], Reason]
     ) -> bool:
-        """Whether pods go so that these pods of the gang get nodes together; then it is decided. The new plan takes the place of
-        what was kept for them before."""
+        """Whether pods go so that these pods of the gang get nodes together; then it is decided. The new plan takes the place
+        of what was kept for them before."""
         turnover = self._session.turnover
         lifted = turnover.lift(gang.key) if gang.key not in turnover.changed else None
         for spot in lifted[1] if lifted is not None else ():
@@ -240,12 +240,16 @@ class _Attempt:
             self._regain(victim)
             if not self._fits(shape, row, mask):
                 self._lose(victim)
-        return self._room.place_some(shape, left, within=mask)
+        if shape.minds_others:
+            return self._room.place_some(shape, left, within=mask)
+        spot = Spot(row, shape, min(int(self._room.known(shape)[0][row]), left))
+        self._room.take(spot)
+        return (spot,)
 
     def _fits(self, shape: PodShape, row: int, mask: Mask) -> bool:
         if int(self._room.known(shape)[0][row]) < 1:
             return False
-        if shape.neighbours is None and not shape.seen:
+        if not shape.minds_others:
             return True
         spots = self._room.place_some(shape, 1, within=mask)  # pods around have a say too
         self._room.give_back(spots)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from member_agent.scheduling.plugins.protocol import Victim
     from member_agent.scheduling.session import OpenSession
     from member_agent.scheduling.snapshot import Snapshot, Waiting
+    from member_agent.scheduling.standing import Standing
 
 CLEARING = "RoomIsCleared"
 """Why a gang waits for which others were evicted."""
@@ -77,6 +78,13 @@ class Turnover:
         if not self._rows:
             self._rows = {name: row for row, name in enumerate(self._session.room.layout.names)}
         return self._rows.get(node)
+
+    def know(self, stands: Standing) -> Mapping[str, int]:
+        """The same for a gang that was looked at anyway."""
+        known = self._placed.get(stands.key)
+        if known is None:
+            known = self._placed[stands.key] = dict(stands.placed)
+        return known
 
     def standing(self, key: Key) -> dict[str, int]:
         """Pods of a gang that hold nodes or succeeded, by task, less those that this session evicts. Not to be changed."""
