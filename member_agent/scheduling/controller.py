@@ -20,23 +20,23 @@ from machinery.port import Port
 from machinery.runner import run_workers
 from machinery.workqueue import WorkQueue
 from member_agent.inventory import Inventory
-from member_agent.scheduling.applier import Bound, SchedulingApplier
+from member_agent.scheduling.applier import SchedulingApplier
+from member_agent.scheduling.binding import Binder
 from member_agent.scheduling.configuration import Configuration
-from member_agent.scheduling.decisions import Binding
 from member_agent.scheduling.evictor import Evictor
 from member_agent.scheduling.foresight import Foreseer
 from member_agent.scheduling.holding import Holding
 from member_agent.scheduling.holds import HoldPhase, phase_of
 from member_agent.scheduling.lifecycle import GroupPhase
 from member_agent.scheduling.meters import Meters
-from member_agent.scheduling.mounting import Mounting, StorageStores
+from member_agent.scheduling.mounting import StorageStores
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.planner import BUILT_IN, decide, default
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.resourcequota import room_grew
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession
-from member_agent.scheduling.snapshot import Gangs, Snapshot, gang_key
+from member_agent.scheduling.snapshot import Gangs, Snapshot
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCounts, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
@@ -98,11 +98,6 @@ class SchedulingController:
         self._gangs = Gangs(inventory, scheduler=settings.names)
         self._applier = SchedulingApplier(port)
         self._rounds: WorkQueue[str] = WorkQueue(clock)
-        self._binds: WorkQueue[str] = WorkQueue(clock)
-        self._releases: WorkQueue[Key] = WorkQueue(clock)
-        self._gates: WorkQueue[str] = WorkQueue(clock)
-        self._opening: dict[str, PodView] = {}
-        self._bindings: dict[str, Binding] = {}
         self._patience = Patience(settings)
         self._meters = Meters()
         self._kept: tuple[str, ...] = ()
@@ -142,15 +137,20 @@ class SchedulingController:
             answer=self._holds.answer,
             meters=self._meters,
         )
-        self._mounting = Mounting(
-            self._gangs.volumes,
-            stores=stores.storage,
-            node=inventory.nodes.get,
+        self._binder = Binder(
+            stores.groups,
+            inventory=inventory,
+            gangs=self._gangs,
+            holds=self._holds,
+            patience=self._patience,
+            told=self._told,
+            meters=self._meters,
             applier=self._applier,
             clock=clock,
-            patience=settings.volumes_wait,
+            settings=settings,
+            storage=stores.storage,
+            runs=runs,
             wake=self._wake,
-            again=self._binds.add,
         )
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
@@ -184,14 +184,10 @@ class SchedulingController:
             await self._stores.storage.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(run_workers(self._rounds, self._round, workers=1, name="scheduling", metrics=metrics))
-            group.create_task(
-                run_workers(self._binds, self._bind, workers=self._settings.binds_at_once, name="binding", metrics=metrics)
-            )
+            group.create_task(self._binder.run(metrics))
             group.create_task(self._told.run(metrics))
             group.create_task(self._holding.run(metrics))
             group.create_task(self._evictor.run(metrics))
-            group.create_task(run_workers(self._releases, self._release, workers=4, name="gang-release", metrics=metrics))
-            group.create_task(run_workers(self._gates, self._open, workers=8, name="queue-gates", metrics=metrics))
 
     @property
     def waits_for_the_hub(self) -> bool:
@@ -309,27 +305,18 @@ class SchedulingController:
         self._meters.round(decided, took=took, opened=opened, total=self._clock.boot() - begun)
         self._meters.queues(session, now=begun)
         self._kept = decided.reserved
-        for binding in decided.bindings:
-            self._inventory.assume(binding.pod, node=binding.node)
-            self._bindings[binding.pod.uid] = binding
-            self._binds.add(binding.pod.uid)
-        for key in {gang_key(binding.pod) for binding in decided.bindings}:
-            self._holds.look(key)
+        self._binder.bind(decided.bindings)
         self._evictor.begin(decided)
         for hold in decided.prepared:
             self._holds.decided(hold)
             self._told.at_once(hold.key)
         for key in decided.admitted:
             self._told.admitted(key)
-        for pod in decided.opened:
-            self._gangs.gated.opened(pod)
-            self._opening[pod.uid] = pod
-            self._gates.add(pod.uid)
+        self._binder.open(decided.opened)
         now = self._clock.boot()
         reasons = {**self._short(), **decided.waiting, **self._patience.reasons(now=now)}
         self._told.explain(self._gangs.gated.explained(reasons))
-        for key in self._patience.overdue(now=now):
-            self._releases.add(key)
+        self._binder.release(self._patience.overdue(now=now))
         return self._settings.coalesce if decided.more else self._soonest(decided.wakes, now=now)
 
     def _frozen(self) -> Snapshot:
@@ -379,69 +366,6 @@ class SchedulingController:
     def _held_back(self, pod: PodView) -> bool:
         """Its Job is being deleted, its last binding was refused, or its gang gave its nodes back a moment ago."""
         return not self._runs(pod) or self._patience.held(pod, now=self._clock.boot())
-
-    # --- binding -----------------------------------------------------------------------------------------------------
-
-    async def _bind(self, uid: str) -> float | None:
-        binding = self._bindings.get(uid)
-        if binding is None:
-            return None
-        if not self._runs(binding.pod):
-            outcome, message = Bound.REFUSED, "its Job is being deleted"
-        else:
-            waits = await self._mounting.prepare(binding)
-            if isinstance(waits, float):
-                return waits
-            outcome, message = (Bound.REFUSED, waits) if waits is not None else await self._applier.bind(binding)
-        del self._bindings[uid]
-        self._mounting.forget(uid)
-        if outcome is Bound.REFUSED:
-            self._refused(binding, message)
-        else:
-            self._patience.forget_pod(uid)
-            self._meters.bound(binding.pod, now=self._clock.now())
-            self._told.look((binding.pod.namespace, binding.pod.group))
-        return None
-
-    def _refused(self, binding: Binding, message: str) -> None:
-        """A fact for the next round: the room is free again, and the pod waits a little longer each time."""
-        self._inventory.forget(binding.pod.uid)
-        self._meters.refused()
-        key = gang_key(binding.pod)
-        self._holds.look(key)
-        group = self._stores.groups.get(*key)
-        self._patience.refused(
-            binding,
-            message,
-            tally=self._gangs.tally(key),
-            minimum=group.min_member if group is not None else 1,
-            now=self._clock.boot(),
-        )
-        self._told.look(key)
-        self._wake()  # the round says what is left of the pause: a timer of our own would be lost beside an earlier one
-
-    async def _release(self, key: Key) -> float | None:
-        """Take the nodes of a gang that stayed partial back. Pods that nobody would make again keep theirs."""
-        group, tally = self._stores.groups.get(*key), self._gangs.tally(key)
-        if group is None or group.deleting or key not in self._patience.overdue(now=self._clock.boot()):
-            return None
-        pods = [pod for _, pod in sorted(self._gangs.pods(key).items()) if pod.node and not pod.ended and not pod.deleting]
-        if pods and all(pod.owner for pod in pods):
-            for pod in pods:
-                await self._applier.release(pod)
-            self._patience.released(key, tally=tally, minimum=group.min_member, now=self._clock.boot())
-        else:
-            self._patience.postpone(key, now=self._clock.boot())
-        self._wake()
-        return None
-
-    async def _open(self, uid: str) -> float | None:
-        """Take the gate before the queue away. A pod that has changed meanwhile is looked at anew when its event comes."""
-        pod = self._opening.get(uid)
-        if pod is not None:
-            await self._applier.open_gate(pod)
-            del self._opening[uid]
-        return None
 
 
 def _asks(group: GroupView) -> tuple[str, int, bool, int, HoldPhase]:
