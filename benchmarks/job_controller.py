@@ -12,22 +12,36 @@ import asyncio
 import contextlib
 import cProfile
 import datetime
-import itertools
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import orjson
 import uvloop
 
-from apis import keys, kinds
+from apis import kinds
 from apis.kinds import Kind
-from benchmarks.harness import WORKERS, Row, Write, raw_rate, run, writes_between
+from benchmarks.harness import WORKERS, Row, raw_rate, run, writes_between
 from benchmarks.harness import rate as rate_row
+from benchmarks.jobs import (
+    AUDIT_LAG,
+    LONGEST,
+    NAMESPACE,
+    POD_SPEC,
+    QUEUE,
+    READY,
+    Case,
+    Side,
+    clear,
+    counted,
+    described,
+    events,
+    renamed,
+    shares,
+    typed,
+)
 from e2e import crds
 from e2e.controlplane.api import MERGE, Api
 from e2e.controlplane.cluster import RunningCluster
@@ -39,13 +53,12 @@ from machinery.informer import Informers
 from member_agent import views
 from member_agent.jobs.controller import JobController, Stores
 from member_agent.settings import JobSettings
+from member_agent.views.volumes import project_claim
 from policies.members import project_command
 
 NAME = "job_controller"
 TARGET = 0.8
 CASES = "1000x1,50x20,1x1000"
-NAMESPACE = "bench"
-QUEUE = "default"
 OURS, RAW = "job-controller", "raw-controller"
 WATCHED = (
     kinds.JOB,
@@ -58,111 +71,13 @@ WATCHED = (
     kinds.WORK,
 )
 """What the Job controller of the agent watches."""
-LONGEST = 600.0
-"""Seconds after which a case that is not done is stuck."""
-AUDIT_LAG = 3.0
-"""Seconds until the last write is in the audit log."""
-ENDLESS = aiohttp.ClientTimeout(total=None)
-READY = b"ready"
-"""The line with which a side says that its watches are open."""
-POD_SPEC = {
-    "restartPolicy": "Never",
-    "containers": [{"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}],
-}
 
 Doc = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """So many Jobs of so many pods."""
-
-    jobs: int
-    pods: int
-
-    @classmethod
-    def parse(cls, text: str) -> Case:
-        """From `<Jobs>x<pods>`; ValueError for anything else."""
-        jobs, cross, pods = text.partition("x")
-        if not cross or not jobs.isdecimal() or not pods.isdecimal() or not int(jobs) * int(pods):
-            raise ValueError(f"{text!r} is not <Jobs>x<pods>, both at least 1")
-        return cls(int(jobs), int(pods))
-
-    @property
-    def total(self) -> int:
-        """Pods of all Jobs."""
-        return self.jobs * self.pods
-
-    def __str__(self) -> str:
-        return f"{self.jobs}x{self.pods}"
-
-    def job(self, number: int) -> Doc:
-        """The manifest of one Job."""
-        task = {"name": "work", "replicas": self.pods, "template": {"spec": POD_SPEC}}
-        spec = {"minAvailable": self.pods, "queue": QUEUE, "schedulerName": keys.DEFAULT_SCHEDULER, "tasks": [task]}
-        return {**_typed(kinds.JOB), "metadata": {"name": f"job-{number}"}, "spec": spec}
-
-
-@dataclass(slots=True)
-class Side:
-    """One side's work over all rounds of a case: pods, seconds, and writes by what they wrote."""
-
-    pods: int = 0
-    seconds: float = 0.0
-    writes: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def rate(self) -> float:
-        """Pods per second."""
-        return self.pods / self.seconds if self.seconds else 0.0
-
-
-def _typed(kind: Kind) -> Doc:
-    return {"apiVersion": kind.api_version, "kind": kind.kind}
 
 
 def row(case: Case, *, ours: Side, raw: Side) -> Row:
     """The result of one case."""
     return rate_row(NAME, str(case), ours=ours.rate, bound=raw.rate, unit="pods/s", target=TARGET)
-
-
-def counted(found: Sequence[Write]) -> Counter[str]:
-    """Successful writes by verb and what they wrote."""
-    return Counter(
-        f"{each.verb} {each.resource.split('.')[0]}{'/' + each.subresource if each.subresource else ''}"
-        for each in found
-        if each.code < 300
-    )
-
-
-def described(case: Case, side: str, *, done: Side, rounds: int) -> list[str]:
-    """For people: the rate, and writes per pod and per Job."""
-    pods = {what: count for what, count in done.writes.items() if what.endswith(" pods")}
-    others = {what: count for what, count in done.writes.items() if what not in pods}
-    per_pod = sum(pods.values()) / (case.total * rounds)
-    per_job = sum(others.values()) / (case.jobs * rounds)
-    listed = ", ".join(f"{what} {count / (case.jobs * rounds):.2f}" for what, count in sorted(others.items()))
-    return [
-        f"{case} {side}: {done.rate:.0f} pods/s",
-        f"    {per_pod:.2f} writes per pod, {per_job:.2f} further writes per Job ({listed})",
-    ]
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-
-async def events(api: Api, kind: Kind, *, namespace: str | None = None) -> AsyncIterator[bytes]:
-    """Raw lines of a watch from now on, without looking into them; one that ends is opened again where it ended."""
-    path = kind.path(namespace=namespace)
-    version = (await api.get(f"{path}?limit=1"))["metadata"]["resourceVersion"]
-    while True:
-        last = b""
-        asked = f"{api.server}{path}?watch=1&resourceVersion={version}&timeoutSeconds=3600"
-        async with api.session.get(asked, timeout=ENDLESS, read_bufsize=1 << 24) as response:
-            async for last in response.content:
-                yield last
-        if last:
-            version = orjson.loads(last)["object"]["metadata"]["resourceVersion"]
 
 
 # --- the two sides ---------------------------------------------------------------------------------------------------
@@ -188,7 +103,7 @@ async def ours(kubeconfig: Path) -> None:
         queues=here.add(kinds.QUEUE, views.project_queue),
         works=here.add(kinds.WORK, views.project_work),
         priorities=here.add(kinds.PRIORITY_CLASS, views.project_priority),
-        claims=here.add(kinds.CLAIM, views.project_named),
+        claims=here.add(kinds.CLAIM, project_claim),
         commands=here.add(kinds.COMMAND, project_command),
     )
     recorder = EventRecorder(port, component=OURS, instance=OURS, clock=clock, chance=chance)
@@ -206,7 +121,7 @@ async def ours(kubeconfig: Path) -> None:
 async def raw(kubeconfig: Path, sample: Mapping[str, Any]) -> None:
     """Answers every Job with the writes of the sample; until killed."""
     gate = asyncio.Semaphore(WORKERS)
-    shares = {what: _shares(sample["per_job"][what]) for what in sorted(sample["per_job"])}
+    shares = {what: shares(sample["per_job"][what]) for what in sorted(sample["per_job"])}
     async with Api(kubeconfig) as api, asyncio.TaskGroup() as group:
 
         async def write(call: Callable[[], Awaitable[object]]) -> None:
@@ -227,36 +142,25 @@ async def raw(kubeconfig: Path, sample: Mapping[str, Any]) -> None:
         print(READY.decode(), flush=True)
 
 
-def _shares(average: float) -> Any:
-    """Whole numbers, one per Job, whose sum keeps to the average."""
-    for number in itertools.count():
-        yield int((number + 1) * average + 0.5) - int(number * average + 0.5)
-
-
 def _writes(
     api: Api, job: Doc, *, sample: Mapping[str, Any], counts: Mapping[str, int]
 ) -> list[Callable[[], Awaitable[object]]]:
     name, uid = job["name"], job["uid"]
 
-    def renamed(document: Mapping[str, Any], new: str) -> bytes:
-        text = orjson.dumps({**document, "metadata": {**document["metadata"], "name": new}})
-        for end in ('"', "-"):  # the Job's name, and names that begin with it
-            text = text.replace(f'"{sample["job"]}{end}'.encode(), f'"{name}{end}'.encode())
-        return text.replace(sample["uid"].encode(), uid.encode())
-
+    of: Doc = {"sample": sample, "job": job}
     pods, groups = (kind.path(namespace=NAMESPACE) for kind in (kinds.POD, kinds.POD_GROUP))
     at = kinds.JOB.path(namespace=NAMESPACE, name=name, subresource="status")
     told = kinds.EVENT.path(namespace=NAMESPACE)
     calls: list[Callable[[], Awaitable[object]]] = []
     for _ in range(counts["groups"]):
-        calls.append(lambda: api.raw("POST", groups, body=renamed(sample["group"], f"{name}-{uid}")))
+        calls.append(lambda: api.raw("POST", groups, body=renamed(sample["group"], f"{name}-{uid}", **of)))
     for index in range(sample["pods"]):
-        calls.append(lambda index=index: api.raw("POST", pods, body=renamed(sample["pod"], f"{name}-work-{index}")))  # type: ignore[misc]
+        calls.append(lambda index=index: api.raw("POST", pods, body=renamed(sample["pod"], f"{name}-work-{index}", **of)))  # type: ignore[misc]
     for turn in range(counts["statuses"]):
         status = orjson.dumps({"status": {**sample["status"], "retryCount": turn}})
         calls.append(lambda status=status: api.raw("PATCH", at, body=status, content_type=MERGE))  # type: ignore[misc]
     for turn in range(counts["events"]):
-        about = {**_typed(kinds.JOB), "namespace": NAMESPACE, "name": name, "uid": uid}
+        about = {**typed(kinds.JOB), "namespace": NAMESPACE, "name": name, "uid": uid}
         event = {"metadata": {"name": f"{name}.{turn}"}, "involvedObject": about, "reason": "Bench", "message": "as ours"}
         calls.append(lambda event=event: api.raw("POST", told, body=event))  # type: ignore[misc]
     return calls
@@ -295,7 +199,7 @@ class Course:
     async def prepare(self) -> None:
         """Namespace and queue."""
         await self._api.post(kinds.NAMESPACE.path(), {"metadata": {"name": NAMESPACE}})
-        queue = {**_typed(kinds.QUEUE), "metadata": {"name": QUEUE}, "spec": {"weight": 1}}
+        queue = {**typed(kinds.QUEUE), "metadata": {"name": QUEUE}, "spec": {"weight": 1}}
         await self._api.post(kinds.QUEUE.path(), queue)
         at = kinds.QUEUE.path(name=QUEUE, subresource="status")
         await self._api.merge(at, {"status": {"state": "Open"}})
@@ -314,7 +218,7 @@ class Course:
         into.writes += counted(found)
         if who == OURS:
             await self._keep_sample(case, counted(found))
-        await self._clear()
+        await clear(self._api)
 
     async def _flow(self, case: Case) -> float:
         """Seconds from the first Job's creation to the last pod's."""
@@ -369,23 +273,12 @@ class Course:
             "uid": uid,
             "job": name,
             "pods": case.pods,
-            "pod": {**_typed(kinds.POD), "metadata": metadata[0], "spec": spec},
-            "group": {**_typed(kinds.POD_GROUP), "metadata": metadata[1], "spec": group["spec"]},
+            "pod": {**typed(kinds.POD), "metadata": metadata[0], "spec": spec},
+            "group": {**typed(kinds.POD_GROUP), "metadata": metadata[1], "spec": group["spec"]},
             "status": job.get("status") or {},
             "per_job": per_job,
         }
         await asyncio.to_thread(self._sample.write_bytes, orjson.dumps(sample))
-
-    async def _clear(self) -> None:
-        """Deletes everything of the round and waits until it is gone."""
-        for kind in (kinds.JOB, kinds.POD_GROUP, kinds.POD, kinds.EVENT):
-            await self._api.delete(kind.path(namespace=NAMESPACE) + "?gracePeriodSeconds=0&propagationPolicy=Background")
-        for _ in range(int(LONGEST)):
-            lists = [await self._api.get(f"{kind.path(namespace=NAMESPACE)}?limit=1") for kind in WATCHED[:3]]
-            if not any(each["items"] for each in lists):
-                return
-            await asyncio.sleep(0.5)
-        raise TimeoutError(f"namespace {NAMESPACE} does not get empty")
 
 
 async def measure(cases: Sequence[Case], *, rounds: int, profile: Path | None) -> Sequence[Row]:

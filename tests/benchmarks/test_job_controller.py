@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks import job_controller
 from benchmarks.harness import Write
-from benchmarks.job_controller import CASES, Case, Side, counted, described, row
+from benchmarks.job_controller import CASES, row
+from benchmarks.jobs import Case, Side, counted, described, shares
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
@@ -48,9 +49,9 @@ def test_writes_are_told_per_pod_and_per_job() -> None:
 
 @pytest.mark.parametrize("average", [0.0, 0.4, 1.0, 2.5])
 def test_the_raw_side_shares_writes_out_over_jobs(average: float) -> None:
-    shares = list(itertools.islice(job_controller._shares(average), 100))
-    assert sum(shares) == round(100 * average)
-    assert max(shares) - min(shares) <= 1
+    shared = list(itertools.islice(shares(average), 100))
+    assert sum(shared) == round(100 * average)
+    assert max(shared) - min(shared) <= 1
 
 
 def test_the_raw_side_writes_what_ours_wrote_under_its_own_names() -> None:
