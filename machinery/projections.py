@@ -141,17 +141,16 @@ class Store(Generic[P]):
 
     def apply(self, event: WatchEvent) -> list[Change[P]]:
         """Take over one event; returns what it changed. Unidentified for one that names no object."""
-        try:
-            meta = _decoder.decode(event.document).metadata
-        except msgspec.MsgspecError as error:
-            raise Unidentified(f"an event names no object: {error}") from error
         changes: list[Change[P]] = []
-        if event.type is EventType.DELETED:
-            changes = self._remove(meta)
-        elif event.type is not EventType.BOOKMARK:
-            changes = self._upsert(event.document)
-        if is_newer(meta.resource_version, self.reached):
-            self.reached = meta.resource_version
+        if event.type in (EventType.DELETED, EventType.BOOKMARK):
+            meta = _identified(event.document)
+            version = meta.resource_version
+            if event.type is EventType.DELETED:
+                changes = self._remove(meta)
+        else:
+            changes, version = self._upsert(event.document)
+        if is_newer(version, self.reached):
+            self.reached = version
         return changes
 
     def _remove(self, meta: _Meta) -> list[Change[P]]:
@@ -165,18 +164,23 @@ class Store(Generic[P]):
             del self._gone[next(iter(self._gone))]
         return [Change(meta.key, known, None)]
 
-    def _upsert(self, document: Document) -> list[Change[P]]:
-        projection, key = self._read(document, broken=self.broken)
-        if projection is None:
-            return []
+    def _upsert(self, document: Document) -> tuple[list[Change[P]], str]:
+        """What it changed, and the version it stands at. What the projection says of itself is not read a second time."""
+        try:
+            projection = self._project(document)
+        except _UNREADABLE as error:
+            meta = _identified(document)
+            self._broke(meta.key, str(error), broken=self.broken)
+            return [], meta.resource_version
+        key, version = (projection.namespace, projection.name), projection.version
         self.broken.pop(key, None)
         known = self.objects.get(key)
         least = known.version if known is not None else self._gone.get(key, "")
-        if least and not is_newer(projection.version, least):
-            return []  # repeated or out of order: what is known is at least as new
+        if least and not is_newer(version, least):
+            return [], version  # repeated or out of order: what is known is at least as new
         self.objects[key] = projection
         self._gone.pop(key, None)
-        return list(_between(key, known, projection))
+        return list(_between(key, known, projection)), version
 
     def _read(self, document: Document, *, broken: dict[Key, str]) -> tuple[P | None, Key]:
         """The projection and its key; None and an entry in `broken` for a document that cannot be read."""
@@ -184,10 +188,21 @@ class Store(Generic[P]):
             projection = self._project(document)
         except _UNREADABLE as error:
             key = _key_of(document)
-            broken[key] = str(error)
-            self._unreadable(key, str(error))
+            self._broke(key, str(error), broken=broken)
             return None, key
         return projection, (projection.namespace, projection.name)
+
+    def _broke(self, key: Key, reason: str, *, broken: dict[Key, str]) -> None:
+        broken[key] = reason
+        self._unreadable(key, reason)
+
+
+def _identified(document: Document) -> _Meta:
+    """Which object an event is about; raises Unidentified."""
+    try:
+        return _decoder.decode(document).metadata
+    except msgspec.MsgspecError as error:
+        raise Unidentified(f"an event names no object: {error}") from error
 
 
 def version_of(event: WatchEvent) -> str:
