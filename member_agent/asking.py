@@ -46,6 +46,10 @@ class Foresight(Protocol):
         """Names of nodes on which whatever is or gets free waits for a gang that is here already."""
         ...
 
+    def refusal(self, manifest: bytes, *, promised: Sequence[Spot]) -> str:
+        """Why a Job of this manifest would get no nodes now; "" where it would, or where nobody can tell."""
+        ...
+
     def stand(self, asked: Sequence[Asked], *, promised: Sequence[Spot], ends: Sequence[End]) -> Stand:
         """How things stand now, to be asked about these shapes. `promised`: room for pods of gangs that are not there yet."""
         ...

@@ -98,6 +98,10 @@ class Ledger:
         self.version += 1
         return None
 
+    def accepted(self, work_uid: str) -> bool:
+        """Whether room is promised to its gang."""
+        return work_uid in self._promises
+
     def release(self, work_uid: str) -> None:
         """The run ended, was withdrawn or could not be made: nothing is promised any more."""
         promise = self._promises.pop(work_uid, None)

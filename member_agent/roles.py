@@ -126,8 +126,9 @@ def build(ground: Ground) -> Sequence[Role]:
     stores.jobs.subscribe(ledger.job_changed)
     stores.groups.subscribe(ledger.group_changed)
     stores.pods.subscribe(ledger.pod_changed)
-    works = _works(ground, stores, ledger)
-    reporting = _reporting(ground, stores, ledger, works, foresight=placing[0].foresight if placing is not None else None)
+    scheduling = placing[0] if placing is not None else None
+    works = _works(ground, stores, ledger, foresight=scheduling.foresight if scheduling is not None else None)
+    reporting = _reporting(ground, stores, ledger, works, foresight=scheduling.foresight if scheduling is not None else None)
     if runs_jobs(ground.ruling):
         return [*(placing or ()), works, reporting, *_jobs(ground, stores)]
     if ground.ruling.stands_off:
@@ -193,7 +194,7 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
     return scheduling, profile, contact
 
 
-def _works(ground: Ground, stores: Stores, ledger: Ledger) -> WorkController:
+def _works(ground: Ground, stores: Stores, ledger: Ledger, *, foresight: Foresight | None) -> WorkController:
     return WorkController(
         hub=ground.hub,
         local=ground.local,
@@ -207,6 +208,7 @@ def _works(ground: Ground, stores: Stores, ledger: Ledger) -> WorkController:
         upstream=ground.ruling.mode is Mode.VOLCANO,
         settings=ground.settings.works,
         times=ground.settings.times,
+        foresight=foresight,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -135,6 +135,18 @@ def requirements_of(document: bytes) -> dict[str, Any]:
     meta, spec = job.get("metadata") or {}, job.get("spec") or {}
     tasks = [_task(index, task) for index, task in enumerate(spec.get("tasks") or [])]
     return {"namespace": meta.get("namespace", ""), "job": meta.get("name", ""), "tasks": tasks}
+
+
+def of_job(document: bytes) -> Asked:
+    """A Job's manifest as a question, by itself and for nobody else; raises UnreadableShape."""
+    try:
+        requirements = msgspec.Raw(msgspec.json.encode(requirements_of(document)))
+        spec = msgspec.json.decode(document).get("spec") or {}
+    except (msgspec.MsgspecError, AttributeError, TypeError) as error:
+        raise UnreadableShape(str(error)) from error
+    found = read(Shape("job", requirements, queue=spec.get("queue") or ""))
+    least = spec.get("minAvailable") or sum(task.minimum for task in found.tasks)
+    return replace(found, minimum=least)
 
 
 def fingerprint(document: bytes) -> str:

@@ -29,7 +29,7 @@ from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.views import GroupStatus, GroupView, PodView, Projector
-from policies.asked import MOST_SHAPES, Asked, AskedTask, gang_of
+from policies.asked import MOST_SHAPES, Asked, AskedTask, UnreadableShape, gang_of, of_job
 from policies.capacities import only_the_member_can_tell
 from policies.shapes import Pool
 
@@ -136,6 +136,16 @@ class Foreseer:
             kept=np.isin(np.array(names), list(kept)) if kept and names else None,
             ends=self._leaving(ends),
         )
+
+    def refusal(self, manifest: bytes, *, promised: Sequence[Spot]) -> str:
+        """Why a Job of this manifest would get no nodes now; "" where it would, or where nobody can tell."""
+        try:
+            asked = of_job(manifest)
+        except UnreadableShape:
+            return ""
+        found = self.stand([asked], promised=promised, ends=()).ask(asked)
+        self._speak({})
+        return "" if found.fits or found.reason == UNREADABLE else found.reason or "its scheduler finds no nodes for it"
 
     def _speak(self, shapes: Mapping[str, Shape]) -> None:
         """Have everybody counted of whom these shapes speak, and nobody else on their account."""

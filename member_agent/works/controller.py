@@ -20,6 +20,7 @@ from machinery.informer import Change, Informer, Key, is_newer
 from machinery.port import Port
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
+from member_agent.asking import Foresight
 from member_agent.ledger import Ledger
 from member_agent.room import Shortage
 from member_agent.settings import ProtocolTimes, WorkSettings
@@ -32,6 +33,8 @@ from member_agent.works.pace import Pace
 from member_agent.works.planner import Step, next_step
 from member_agent.works.remains import Left, Remains
 from member_agent.works.snapshot import LeaseAnswer, Snapshot
+from policies.capacities import only_the_member_can_tell
+from policies.shapes import Gang
 
 MAX_STEPS = 24
 """Steps of one Work in one go; more than any life needs, so that a mistake cannot spin."""
@@ -97,7 +100,8 @@ class Memory:
 
 
 class WorkController:
-    """The works role of one member. `upstream`: a Volcano runs its Jobs."""
+    """The works role of one member. `upstream`: a Volcano runs its Jobs; `foresight`: the scheduler, where pods are ours to
+    place."""
 
     def __init__(
         self,
@@ -114,7 +118,9 @@ class WorkController:
         upstream: bool,
         settings: WorkSettings,
         times: ProtocolTimes,
+        foresight: Foresight | None = None,
     ) -> None:
+        self._foresight = foresight
         self._stores = stores
         self._projector = projector
         self._ledger = ledger
@@ -439,11 +445,11 @@ class WorkController:
         """Take room and make the Job; the decision and the taking are one instant."""
         work, offered = snapshot.work, snapshot.offered
         assert offered is not None and offered.gang is not None
-        shortage = self._ledger.accept(work.uid, offered.gang)
-        if isinstance(shortage, Shortage):
-            await self._refuse(snapshot, memory, planner.Refuse(RefusalReason.NO_ROOM, shortage.sentence))
-            return
         manifest = work.manifest or (memory.manifest[1] if memory.manifest else b"")
+        why = self._ruled_out(work.uid, offered.gang, manifest) or self._short(work.uid, offered.gang)
+        if why:
+            await self._refuse(snapshot, memory, planner.Refuse(RefusalReason.NO_ROOM, why))
+            return
         try:
             memory.job = self._projector.job(await self._applier.create(work, manifest))
         except errors.AlreadyExists:
@@ -459,6 +465,17 @@ class WorkController:
                 memory.unsure_until = self._clock.boot() + self._unanswered
             raise
         memory.manifest = None
+
+    def _ruled_out(self, uid: str, gang: Gang, manifest: bytes) -> str:
+        """Why the scheduler would not place it, where room alone does not tell: else it would stand here without nodes."""
+        if self._foresight is None or self._ledger.accepted(uid) or not only_the_member_can_tell(gang):
+            return ""
+        return self._foresight.refusal(manifest, promised=self._ledger.spots())
+
+    def _short(self, uid: str, gang: Gang) -> str:
+        """Promise room to the gang; what is short, or ""."""
+        shortage = self._ledger.accept(uid, gang)
+        return shortage.sentence if isinstance(shortage, Shortage) else ""
 
     async def _refuse(self, snapshot: Snapshot, memory: Memory, refusal: planner.Refuse) -> None:
         await self._write(snapshot.work, memory, report.refused(snapshot.work, refusal, now=self._now()))

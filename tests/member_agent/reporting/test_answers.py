@@ -147,3 +147,25 @@ def test_small_changes_are_told_within_a_minute_and_then_it_is_quiet() -> None:
         assert stage.capacity()["generation"] == before
 
     play(tell, member=Member(nodes=uniform("node", 2, cpu="64")))
+
+
+def apart(name: str, *, replicas: int) -> Doc:
+    """A gang of which no two pods may share a node."""
+    made = job(name, replicas=replicas, command="sleep 60")
+    template = made["spec"]["tasks"][0]["template"]
+    template["metadata"] = {"labels": {"app": name}}
+    term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
+    template["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return made
+
+
+def test_what_only_the_scheduler_can_tell_is_refused_by_its_word_and_not_left_standing_without_nodes() -> None:
+    async def tell(stage: Stage) -> None:
+        three, two = await stage.grant(apart("three", replicas=3)), await stage.grant(apart("two", replicas=2))
+        await stage.until(lambda: bool(stage.refusal(three)), timeout=20)
+        assert stage.refusal(three) == "NoRoom"
+        assert "room for 2 of 3 pods" in stage.condition(three, "Applied")["message"]
+        await stage.until(lambda: stage.reported(two) == "Running")
+        assert stage.local("three") is None
+
+    play(tell)
