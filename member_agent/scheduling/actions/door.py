@@ -20,6 +20,7 @@ from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Waiting
+from member_agent.views import GroupView
 from policies.shares import beyond
 
 
@@ -39,16 +40,21 @@ class Door:
         self._kept: list[_Kept] = []
         self._beyond = session.configuration.choice("overcommit") is not None
         """Whether groups are let in beyond what there is."""
+        self._making = next((group for group, _ in session.unmade if group.min_member > 1), None)
+        self._seen = 0
 
     def judge(self, gang: Waiting) -> Reason | None:
         """Why it waits; None lets it in."""
         if not gang.group.min_resources:
             return None
-        with self._counted(gang):
-            reason = self._session.tiers.job_enqueueable(gang)
+        reason = self._session.tiers.job_enqueueable(gang)
         if reason is None:
             return self._before_its_pods(gang) if self._keeps and self._beyond else None
-        alone = self._session.tiers.job_enqueueable(gang) if self._kept else reason
+        if not self._kept:
+            self._keep(gang, reason)
+            return reason
+        with self._alone():
+            alone = self._session.tiers.job_enqueueable(gang)
         if alone is None:
             first = self._kept[0].gang
             return Reason("RoomKept", f"{reason.sentence}; what {first.group.name} needs is kept for it, which waits before")
@@ -57,29 +63,45 @@ class Door:
 
     def _before_its_pods(self, gang: Waiting) -> Reason | None:
         """Room of a gang whose pods are being made that this one might take."""
-        session = self._session
-        making = [group for group, _ in session.unmade if group.min_member > 1]
-        making += [each.group for each in session.let_in_now if each.group.min_member > max(each.tally.pods, 1)]
-        if not making:
+        session, making = self._session, self._in_the_making()
+        if making is None:
             return None
         asked, promised = plain(gang.group.min_resources), session.promised(keys.ROOT_QUEUE)
         missing = beyond(asked, promised=promised, used=session.used, available=session.total, factor=1.0)
         if not missing:
             return None
-        text = f"the gang asks for {asked}, of which {missing} is kept for {making[0].name}, whose pods are being made"
+        text = f"the gang asks for {asked}, of which {missing} is kept for {making.name}, whose pods are being made"
         return Reason("RoomKept", text)
 
+    def _in_the_making(self) -> GroupView | None:
+        """The first gang that was let in and has fewer pods than its minimum."""
+        while self._making is None and self._seen < len(self._session.let_in_now):
+            each = self._session.let_in_now[self._seen]
+            self._seen += 1
+            if each.group.min_member > max(each.tally.pods, 1):
+                self._making = each.group
+        return self._making
+
+    def close(self) -> None:
+        """Take what is kept out of the books: nodes are given without it."""
+        self._enter(-1)
+
     @contextmanager
-    def _counted(self, gang: Waiting) -> Iterator[None]:
-        """With what is kept for others in the books."""
-        session = self._session
-        for each in self._kept:
-            session.promise(each.gang.group.queue, plain(each.gang.group.min_resources), times=1, of_all=each.of_all)
+    def _alone(self) -> Iterator[None]:
+        """As if nothing were kept."""
+        self._enter(-1)
         try:
             yield
         finally:
-            for each in self._kept:
-                session.promise(each.gang.group.queue, plain(each.gang.group.min_resources), times=-1, of_all=each.of_all)
+            self._enter(1)
+
+    def _enter(self, times: int) -> None:
+        for each in self._kept:
+            self._book(each, times)
+
+    def _book(self, kept: _Kept, times: int) -> None:
+        group = kept.gang.group
+        self._session.promise(group.queue, plain(group.min_resources), times=times, of_all=kept.of_all)
 
     def _keep(self, gang: Waiting, reason: Reason) -> None:
         if not self._keeps or reason.code not in (NO_ROOM, QUEUE_FULL):
@@ -89,7 +111,9 @@ class Door:
         if any(of_all or each.gang.group.queue == gang.group.queue for each in same):
             return
         if self._possible(gang, of_all=of_all):
-            self._kept.append(_Kept(gang, of_all))
+            kept = _Kept(gang, of_all)
+            self._kept.append(kept)
+            self._book(kept, 1)
 
     def _possible(self, gang: Waiting, *, of_all: bool) -> bool:
         """Whether the empty cluster, or its empty queue, could hold it."""

@@ -29,6 +29,7 @@ def enqueue(session: OpenSession) -> None:
         queue = session.queues.get(gang.group.queue)
         if queue is not None and queue.fifo:
             stopped.setdefault(queue.name, gang)
+    door.close()
 
 
 def _behind(gang: Waiting, stopped: dict[str, Waiting]) -> Reason | None:
