@@ -64,12 +64,15 @@ def test_while_it_waits_the_job_says_which_binding_was_refused_with_numbers(refu
     refuse(lambda _, pod: pod.endswith("-2"))
 
     async def story(stage: Stage) -> None:
-        await stage.grant(job("train", replicas=3, command="sleep 600"))
+        work = await stage.grant(job("train", replicas=3, command="sleep 600"))
         await stage.world.advance(60)
         words = "2 of 3 pods of the gang have nodes; pod train-work-2 on node node-"
         for message in (condition(stage)["message"], stage.local("train")["status"]["state"]["message"]):  # type: ignore[index]
             assert words in message, message
             assert "the webhook says no" in message
+        told = (stage.work(work) or {})["status"]["manifestStatuses"][0]["status"]["state"]
+        assert told["reason"] == "BindRefused"
+        assert words in told["message"], "the hub is told in the same words"
 
     play(story)
 
