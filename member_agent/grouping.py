@@ -77,12 +77,18 @@ class Company:
     alone: bool = False
     groups: tuple[Group, ...] = ()
 
-    def open(self, rows: int) -> Mask:
-        """Rows that take one more pod."""
-        mask = np.ones(rows, dtype=np.bool_)
-        for _, closed in self.shut:
-            mask &= ~closed
-        return mask
+    def closed(self) -> Mask | None:
+        """Rows that take no pod; None where all are open. Not to be written to."""
+        if not self.shut:
+            return None
+        masks = [closed for _, closed in self.shut]
+        return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+
+    def limited(self, fits: Amounts) -> Amounts:
+        """Pods that fit by row, cut to what this allows."""
+        closed = self.closed()
+        open_to = np.minimum(fits, 1) if self.alone else fits
+        return open_to if closed is None else np.where(closed, 0, open_to)
 
 
 @dataclass(frozen=True, slots=True)

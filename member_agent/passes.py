@@ -57,11 +57,12 @@ class Passes:
     def _look(self, company: Company, within: Mask | None) -> tuple[Amounts, Scores]:
         """Pods that fit and cost of every row, as pods around have it."""
         fits, cost = self.ground.known(self.shape)
-        shut = ~company.open(len(fits))
+        closed = company.closed()
         if within is not None:
-            shut |= ~within
-        fits = np.where(shut, 0, np.minimum(fits, 1) if company.alone else fits)
-        return fits, np.where(fits > 0, cost, np.inf)
+            closed = ~within if closed is None else closed | ~within
+        if closed is not None:
+            fits, cost = np.where(closed, 0, fits), np.where(closed, np.inf, cost)
+        return np.minimum(fits, 1) if company.alone else fits, cost
 
     def _fill(self, count: int, within: Mask | None, company: Company) -> list[Spot]:
         """`company` is what holds at first."""

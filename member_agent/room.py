@@ -107,9 +107,7 @@ class Room:
         """Per node, how many more pods of this shape fit; 0 where the node does not admit it, or pods around do not."""
         fits = self._capacity(shape, self._columns(self._all()), self.admitted(shape))
         company = self.company(shape)
-        if company is None:
-            return fits
-        return np.where(company.open(len(fits)), np.minimum(fits, 1) if company.alone else fits, 0)
+        return fits if company is None else company.limited(fits)
 
     def company(self, shape: PodShape) -> Company | None:
         """What pods around and volumes say of the shape now; None for nothing."""

@@ -7,6 +7,7 @@ one speaks of them. Kept for as long as the layout (`Layout.topologies`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +15,12 @@ import numpy.typing as npt
 Domains = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+D = TypeVar("D", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """`of_row`: the domain of every row. `single`: every node is a domain of its own."""
+    """`of_row`: the domain of every row. `single`: every node is a domain of its own, numbered as the rows are."""
 
     of_row: Domains
     size: int
@@ -33,6 +35,10 @@ class Topology:
             found = np.bincount(self.of_row, weights=by_row, minlength=self.size + 1).astype(np.int64)
         found[self.size] = 0
         return found
+
+    def by_row(self, by_domain: npt.NDArray[D]) -> npt.NDArray[D]:
+        """What holds for the domain of every row; not to be written to."""
+        return by_domain[: self.size] if self.single else by_domain[self.of_row]
 
     def any(self, rows: Mask) -> Mask:
         """Domains that have one of these rows."""
@@ -76,4 +82,4 @@ def joint(topologies: list[Topology]) -> Topology:
     values, of_row = np.unique(key[inside], return_inverse=True)
     found = np.full(len(key), len(values), dtype=np.intp)
     found[inside] = of_row
-    return Topology(found, len(values), single=len(values) == len(key))
+    return Topology(found, len(values), single=False)

@@ -28,36 +28,36 @@ def company(shape: PodShape, around: Surroundings, *, affinity: bool, spread: bo
     """What holds for the shape now; None where nobody says anything."""
     shut: list[tuple[str, Mask]] = []
     groups: list[Group] = []
+    alone = False
     if affinity:
         for label, book in around.keeping_away(shape):
-            topology = around.layout.topology(label)
-            shut.append((AWAY, (book.by_domain(label) > 0)[topology.of_row]))
+            shut.append((AWAY, around.layout.topology(label).by_row(book.by_domain(label) > 0)))
     asks = shape.neighbours
     if asks is not None and affinity:
-        groups += _apart(shape, asks, around, shut)
+        alone = _apart(shape, asks, around, shut, groups)
         groups += _beside(shape, asks, around, shut)
     if asks is not None and spread:
         groups += _spread(shape, asks, around, shut)
-    if not shut and not groups:
+    if not (shut or groups or alone):
         return None
-    kept = tuple(each for each in groups if not _one_a_node(each))
-    return Company(tuple(shut), alone=len(kept) < len(groups), groups=kept)
+    return Company(tuple(shut), alone=alone, groups=tuple(groups))
 
 
-def _one_a_node(group: Group) -> bool:
-    """A limit that needs no passes: it speaks of every node by itself."""
-    return isinstance(group, AtMost) and group.topology.single and int(group.left[:-1].max(initial=0)) <= 1
-
-
-def _apart(shape: PodShape, asks: Neighbours, around: Surroundings, shut: list[tuple[str, Mask]]) -> Iterator[Group]:
+def _apart(shape: PodShape, asks: Neighbours, around: Surroundings, shut: list[tuple[str, Mask]], groups: list[Group]) -> bool:
+    """Whether pods of the shape keep apart from one another by node."""
+    alone = False
     for term in asks.apart:
         topology = around.layout.topology(term.topology)
-        taken = around.members(term.crowd).by_domain(term.topology) > 0
-        shut.append((APART, taken[topology.of_row]))
-        if term.crowd in shape.seen:
-            left = np.ones(topology.size + 1, dtype=np.int64)
-            left[topology.size] = UNBOUNDED
-            yield AtMost(term.topology, topology, left)
+        shut.append((APART, topology.by_row(around.members(term.crowd).by_domain(term.topology) > 0)))
+        if term.crowd not in shape.seen:
+            continue
+        if topology.single:
+            alone = True
+            continue
+        left = np.ones(topology.size + 1, dtype=np.int64)
+        left[topology.size] = UNBOUNDED
+        groups.append(AtMost(term.topology, topology, left))
+    return alone
 
 
 def _beside(shape: PodShape, asks: Neighbours, around: Surroundings, shut: list[tuple[str, Mask]]) -> Iterator[Group]:
@@ -68,7 +68,7 @@ def _beside(shape: PodShape, asks: Neighbours, around: Surroundings, shut: list[
     counts = {label: around.members(crowd).by_domain(label) for label in labels}
     if any(count.any() for count in counts.values()) or crowd not in shape.seen:
         for label, count in counts.items():
-            shut.append((BESIDE, (count == 0)[layout.topology(label).of_row]))
+            shut.append((BESIDE, layout.topology(label).by_row(count == 0)))
         return
     # The first pod of a group that wants its own kind may start anywhere; the others follow it.
     for label in labels:
@@ -94,7 +94,7 @@ def _spread(shape: PodShape, asks: Neighbours, around: Surroundings, shut: list[
         fewest = even.fewest if enough else 0
         over = counts + int(itself) - fewest > each.skew
         over[topology.size] = True
-        shut.append((SPREAD, over[topology.of_row]))
+        shut.append((SPREAD, topology.by_row(over)))
         if itself:
             yield even if enough else AtMost(each.topology, topology, np.maximum(each.skew - counts, 0))
 

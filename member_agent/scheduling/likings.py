@@ -18,14 +18,13 @@ def affinity_scores(shape: PodShape, around: Surroundings, rows: Mask) -> Scores
     """0..100 by row: weights of what the shape would rather be near to, and of pods that would rather be near it, less those of
     keeping away. None where the rows are all alike."""
     asks = shape.neighbours
-    found = np.zeros(len(rows), dtype=np.int64)
-    for term, weight in asks.prefers if asks is not None else ():
-        sums = around.members(term.crowd).by_domain(term.topology)
-        found += weight * sums[around.layout.topology(term.topology).of_row]
-    for label, book in around.liking(shape):
-        found += book.by_domain(label)[around.layout.topology(label).of_row]
-    if not rows.any():
+    books = [(term.topology, around.members(term.crowd), weight) for term, weight in (asks.prefers if asks is not None else ())]
+    books += [(label, book, 1) for label, book in around.liking(shape)]
+    if not books or not rows.any():
         return None
+    found = np.zeros(len(rows), dtype=np.int64)
+    for label, book, weight in books:
+        found += weight * around.layout.topology(label).by_row(book.by_domain(label))
     least, most = int(found[rows].min()), int(found[rows].max())
     return BEST * (found - least) / (most - least) if most > least else None
 
