@@ -6,6 +6,8 @@ import dataclasses
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from apis import keys
 from member_agent.scheduling.decisions import Plan
@@ -126,3 +128,28 @@ def test_the_room_that_a_pod_holds_since_it_passed_does_not_keep_itself_out() ->
     """Under proportion its queue has all it deserves, by that very pod."""
     by = configuration("gang", "proportion", "predicates")
     assert started(decide(nodes(4), at(QueueGate.OPEN, gang("passed", pods=2)), by=by)) == {"passed": 2}
+
+
+@given(
+    some.lists(some.tuples(some.integers(1, 3), some.integers(1, 4), some.booleans()), max_size=6),
+    some.integers(1, 12),
+)
+@settings(deadline=None, max_examples=60)
+def test_no_more_gets_through_than_the_queue_may_hold_and_nobody_waits_who_fits(
+    gangs: list[tuple[int, int, bool]], capability: int
+) -> None:
+    """Pods, cpu of each, and whether the whole gang passed before; what passed counts whether it has nodes or not."""
+    made, held = [], 0
+    for index, (pods, cpu, passed) in enumerate(gangs):
+        if passed and held + pods * cpu > capability:
+            continue
+        held += pods * cpu if passed else 0
+        made.append(at(QueueGate.OPEN if passed else QueueGate.SHUT, gang(f"g{index}", pods=pods, cpu=cpu)))
+    found = decide(nodes(100), *made, queues=[queue("default", capability=capability)], by=BY)
+    through = sum(pod.shape.requests["cpu"] for pod in found.opened) // 1000
+    assert held + through <= capability
+    waiting = [each for each in made if each.pods[0].gate is QueueGate.SHUT and each.pods[0].name not in opened(found)]
+    for each in waiting:
+        whole = sum(pod.shape.requests["cpu"] for pod in each.pods) // 1000
+        assert held + through + whole > capability, each.group.name
+    assert sum(started(found).values()) == sum(len(each.pods) for each in made if each.pods[0].gate is QueueGate.OPEN)
