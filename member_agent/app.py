@@ -226,7 +226,8 @@ SchedulerNames = Annotated[
     list[str] | None, typer.Option("--scheduler-name", help="Pods with this schedulerName are ours; several times.")
 ]
 NodeSelector = Annotated[
-    list[str] | None, typer.Option("--node-selector", help="Label key:value of nodes to see, all others are not; several times.")
+    list[str] | None,
+    typer.Option("--node-selector", help="Label key:value of nodes to see, all others are not; several times."),
 ]
 DefaultQueue = Annotated[str, typer.Option("--default-queue", help="Queue of pods without a Job that name none.")]
 

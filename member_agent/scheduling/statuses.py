@@ -27,7 +27,9 @@ def event_of(group: GroupView, tally: Tally, *, admitted: bool, stuck: bool = Fa
     return GroupEvent.ADMITTED if admitted else GroupEvent.WAITED
 
 
-ON_THE_WAY: Final = frozenset({"BindRefused", "GangReleased", "NotInqueue", "SchedulingGated", NOT_ENOUGH_TASKS, NOT_ENOUGH_OF_TASK})
+ON_THE_WAY: Final = frozenset(
+    {"BindRefused", "GangReleased", "NotInqueue", "SchedulingGated", NOT_ENOUGH_TASKS, NOT_ENOUGH_OF_TASK}
+)
 """Reasons of gangs for whose pods nobody has looked for room in vain: what is missing comes by itself, or by its owner."""
 
 
@@ -67,7 +69,9 @@ def _conditions(present: list[GroupCondition], wanted: GroupCondition | None, *,
         return present
     conditions = [_dated(wanted, present, now=now)]
     if wanted.type != SCHEDULED and any(each.type == SCHEDULED for each in present):
-        lost = GroupCondition(SCHEDULED, "False", wanted.transition_id, reason="PodsLost", message="its minimum had nodes and has lost some")
+        lost = GroupCondition(
+            SCHEDULED, "False", wanted.transition_id, reason="PodsLost", message="its minimum had nodes and has lost some"
+        )
         conditions.insert(0, _dated(lost, present, now=now))
     return conditions
 
