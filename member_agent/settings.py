@@ -123,9 +123,6 @@ class SchedulingSettings(_Settings):
     volumes_wait: float = Field(
         default=600.0, gt=0, description="claims of a pod that has its node are bound within this, or it is looked for anew"
     )
-    volumes_wait: float = Field(
-        default=600.0, gt=0, description="claims of a pod that has its node are bound within this, or it is looked for anew"
-    )
     partial_pause: float = Field(default=60.0, gt=0, description="first wait of a gang that gave its nodes back; doubles")
     partial_pause_limit: float = Field(default=600.0, gt=0, description="longest wait of a gang that gave its nodes back")
 
