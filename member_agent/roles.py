@@ -173,6 +173,7 @@ def _placing(ground: Ground, stores: Stores) -> tuple[SchedulingController, Prof
             priorities=stores.priorities,
             jobs=stores.jobs,
             quotas=ground.here.add(kinds.RESOURCE_QUOTA, project_quota),
+            budgets=ground.here.add(kinds.POD_DISRUPTION_BUDGET, project_budget),
             storage=StorageStores(
                 claims=ground.here.add(kinds.CLAIM, project_claim),
                 volumes=ground.here.add(kinds.VOLUME, project_volume),

@@ -15,7 +15,6 @@ from member_agent.views import GroupStatus, GroupView, HoldRecord, PodView, enco
 from member_agent.views.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE
 from member_agent.volumes import Assignment
 
-
 MANAGER = "volcano-federation"
 """Who owns what is applied."""
 

@@ -40,8 +40,8 @@ from member_agent.scheduling.snapshot import Gangs, Snapshot
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCounts, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
-from member_agent.views.namespaces import NamespaceView
 from member_agent.views.budgets import BudgetView
+from member_agent.views.namespaces import NamespaceView
 from member_agent.views.quotas import QuotaView
 from member_agent.views.waits import NOT_ENOUGH_TASKS
 
