@@ -41,6 +41,11 @@ EVEN = {
 }
 
 
+async def submit(stage: Stage, manifest: Doc) -> None:
+    """At the member itself: what comes from the hub and finds no place at once is refused instead."""
+    await stage.world.client(EAST).create(kinds.JOB, manifest, namespace="default")
+
+
 def zones_of(stage: Stage, name: str) -> dict[str, int]:
     nodes = {each["metadata"]["name"]: each["metadata"]["labels"]["zone"] for each in stage.world.all(kinds.NODE, server=EAST)}
     return dict(Counter(nodes[pod["spec"]["nodeName"]] for pod in stage.pods(name) if pod["spec"].get("nodeName")))
@@ -62,7 +67,7 @@ def test_a_gang_keeps_apart_by_zone_and_the_next_waits_until_a_zone_is_free() ->
         await stage.grant(labelled(job("first", replicas=2, command="sleep 60"), APART))
         await stage.until(lambda: len(stage.running("first")) == 2, what="the first gang runs")
         assert sorted(zones_of(stage, "first").values()) == [1, 1]
-        await stage.grant(labelled(job("second", replicas=2, command="sleep 5"), APART))
+        await submit(stage, labelled(job("second", replicas=2, command="sleep 5"), APART))
         await stage.until(lambda: "ruled out by anti-affinity" in waits(stage, "second"), what="the second gang says why")
         assert stage.running("second") == []
         await stage.until(lambda: stage.phase("second") == "Completed", timeout=300, what="it starts when the first has ended")
@@ -89,7 +94,7 @@ def test_labels_of_a_namespace_decide_who_is_kept_away_from() -> None:
         container = {"name": "main", "image": "busybox:1", "command": ["sh", "-c", "sleep 600"]}
         body = {"metadata": {"name": "there"}, "spec": {"nodeName": "node-0", "containers": [container]}}
         await port.create(kinds.POD, body, namespace="reds")
-        await stage.grant(labelled(job("shy", replicas=1, command="sleep 60"), away))
+        await submit(stage, labelled(job("shy", replicas=1, command="sleep 60"), away))
         await stage.until(lambda: "ruled out by anti-affinity" in waits(stage, "shy"), what="it waits")
         patch = {"metadata": {"labels": {"team": None}}}
         await port.patch(kinds.NAMESPACE, "reds", patch, type=PatchType.MERGE)

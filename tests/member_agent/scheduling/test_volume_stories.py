@@ -89,7 +89,7 @@ def test_a_pod_goes_to_the_node_of_the_volume_that_it_gets() -> None:
         await storage_class(stage, "local")
         await local_volume(stage, "disk", node="node-1")
         await claim(stage, "data", of="local")
-        await stage.grant(mounting("train", "data", replicas=2, command="sleep 5"))
+        await create(stage, kinds.JOB, mounting("train", "data", replicas=2, command="sleep 5"))
         await stage.until(lambda: stage.phase("train") == "Completed", what="both pods ran")
         assert nodes_of(stage, "train") == {"node-1"}
         assert claims_of(stage) == {"data": ("Bound", "disk")}
@@ -102,7 +102,7 @@ def test_a_volume_is_made_on_the_node_that_the_scheduler_chose() -> None:
         only = [{"matchLabelExpressions": [{"key": "zone", "values": ["z2"]}]}]
         await storage_class(stage, "fast", provisioner="csi.example", allowedTopologies=only)
         await claim(stage, "data", of="fast")
-        await stage.grant(mounting("train", "data", replicas=1, command="sleep 5"))
+        await create(stage, kinds.JOB, mounting("train", "data", replicas=1, command="sleep 5"))
         await stage.until(lambda: stage.phase("train") == "Completed")
         assert nodes_of(stage, "train") == {"node-2"}
         assert claims_of(stage)["data"][0] == "Bound"
@@ -114,8 +114,8 @@ def test_a_claim_that_nobody_can_satisfy_says_so_until_a_volume_comes() -> None:
     async def story(stage: Stage) -> None:
         await storage_class(stage, "local")
         await claim(stage, "data", of="local")
-        await stage.grant(mounting("train", "data", replicas=1, command="sleep 5"))
-        await stage.grant(job("other", replicas=1, command="sleep 5"))
+        await create(stage, kinds.JOB, mounting("train", "data", replicas=1, command="sleep 5"))
+        await create(stage, kinds.JOB, job("other", replicas=1, command="sleep 5"))
         await stage.until(lambda: "3 without a volume to have" in waits(stage, "train"), what="it says why it waits")
         await stage.until(lambda: stage.phase("other") == "Completed", what="others pass it")
         await local_volume(stage, "disk", node="node-0")
@@ -145,7 +145,7 @@ def test_a_volume_that_is_not_made_in_time_frees_the_node_and_is_tried_again() -
     async def story(stage: Stage) -> None:
         await storage_class(stage, "missing", provisioner="csi.example")
         await claim(stage, "data", of="missing")
-        await stage.grant(mounting("train", "data", replicas=1, cpu="8", command="sleep 5"))
+        await create(stage, kinds.JOB, mounting("train", "data", replicas=1, cpu="8", command="sleep 5"))
         await stage.until(lambda: bool(notes_of(stage, "data")), what="the claim names a node")
         await stage.until(lambda: "were not bound within 30 s" in waits(stage, "train"), what="the binding is given up")
         name = stage.pods("train")[0]["metadata"]["name"]
