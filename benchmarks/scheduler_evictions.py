@@ -1,8 +1,8 @@
 """The scheduler's core where gangs have others evicted: seconds of a preempt and of a reclaim round (design.md 12).
 
 The cluster is that of `scheduler_core`; on some of its nodes less important gangs, or those of another queue, hold what is
-left. A gang that may run only there needs more than is free. Every plan is checked by plain sums: victims and nodes fit together, and
-without any one victim the gang would not have found room.
+left. A gang that may run only there needs more than is free. Every plan is checked by plain sums: victims and nodes fit
+together, and without any one victim the gang would not have found room.
 """
 
 from __future__ import annotations

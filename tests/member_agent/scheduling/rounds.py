@@ -11,6 +11,7 @@ from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Eviction, Plan
 from member_agent.scheduling.earmarks import Earmarks, Ended
 from member_agent.scheduling.planner import plan
+from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs, Snapshot
 from member_agent.views import GroupStatus, NodeView, PodView, QueueView
 from member_agent.views.budgets import BudgetView
@@ -18,6 +19,7 @@ from tests.member_agent.scheduling.build import Made, queue
 from tests.member_agent.test_room import inventory
 
 GRACE = 30.0
+LATE = Reason("GaveUp", "it did not start in time")
 
 
 class Rounds:
@@ -121,7 +123,7 @@ class Rounds:
             again = dataclasses.replace(gone, uid=f"{gone.name}-again{self._made}", node="", deleting=False, phase="Pending")
             self.pods[again.uid] = again
         for key in self.earmarks.overdue(now=self.now):
-            ended = self.earmarks.drop(key, reason=_late(), was=0)
+            ended = self.earmarks.drop(key, reason=LATE, was=0)
             if ended is not None:
                 self.ended.append(ended)
 
@@ -142,12 +144,6 @@ class Rounds:
     def on(self, name: str) -> list[str]:
         """Nodes of a gang's pods."""
         return sorted(pod.node for pod in self.pods.values() if pod.group == name and pod.node and not pod.deleting)
-
-
-def _late():  # type: ignore[no-untyped-def]
-    from member_agent.scheduling.reasons import Reason
-
-    return Reason("GaveUp", "it did not start in time")
 
 
 def victims(found: Plan) -> list[str]:

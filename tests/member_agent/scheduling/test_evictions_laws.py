@@ -56,7 +56,7 @@ def clusters(draw: some.DrawFn) -> tuple[list[NodeView], list[QueueView], list[l
     for name in QUEUES:
         deserved = draw(some.integers(0, total // 2))
         more = {"deserved": deserved, "guarantee": draw(some.integers(0, deserved // 2))} if deserved else {}
-        queues.append(queue(name, weight=draw(some.integers(1, 3)), reclaimable=draw(some.integers(0, 4)) > 0, **more))
+        queues.append(queue(name, weight=draw(some.integers(1, 3)), reclaimable=draw(some.integers(0, 4)) > 0, **more))  # type: ignore[arg-type]
     number = iter(range(100))
     waves = [[draw(gangs(number=next(number))) for _ in range(draw(some.integers(1, 3)))] for _ in range(3)]
     return machines, queues, waves

@@ -28,7 +28,7 @@ async def priorities(stage: Stage, **values: int) -> None:
 
 
 async def submit(stage: Stage, name: str, *, replicas: int, priority: str = "", queue: str = "default", **more: Any) -> None:
-    spec = {"priorityClassName": priority} if priority else {}
+    spec: dict[str, Any] = {"priorityClassName": priority} if priority else {}
     body = job(name, replicas=replicas, cpu="1", command="sleep 100000", queue=queue, **spec, **more)
     await stage.world.client(EAST).create(kinds.JOB, body, namespace="default")
 
@@ -104,12 +104,38 @@ def test_an_agent_that_comes_back_knows_what_is_kept_for_whom() -> None:
         await submit(stage, "low", replicas=8, minimum=1, priority="low")
         await stage.until(lambda: running(stage, "low") == 8)
         await submit(stage, "high", replicas=3, priority="high")
-        nominated = lambda: [pod for pod in stage.pods("high") if (pod.get("status") or {}).get("nominatedNodeName")]  # noqa: E731
-        await stage.until(lambda: len(nominated()) == 3, timeout=60, what="nominated nodes")
+
+        def nominated() -> int:
+            return sum(bool((pod.get("status") or {}).get("nominatedNodeName")) for pod in stage.pods("high"))
+
+        await stage.until(lambda: nominated() == 3, timeout=60, what="nominated nodes")
         stage.world.kill(f"agent-{EAST}")
         await stage.until(lambda: running(stage, "high") == 3, timeout=300)
         assert running(stage, "low") == 5
         assert len({message for kind, message in told(stage, "Evict") if kind == "Pod"}) <= 3
+
+    play(story, nodes=2, cpu="4")
+
+
+def test_a_disruption_budget_holds_evictions_until_it_allows_them() -> None:
+    """Its controller says what is allowed; the member watches it."""
+
+    async def story(stage: Stage) -> None:
+        await configure(stage, CONFIGURED.replace("{name: conformance}", "{name: conformance}, {name: pdb}"))
+        await priorities(stage, high=100, low=10)
+        port = stage.world.client(EAST)
+        spec = {"selector": {"matchLabels": {"volcano.sh/job-name": "low"}}, "minAvailable": 6}
+        budget = typed(kinds.POD_DISRUPTION_BUDGET, {"metadata": {"name": "low"}, "spec": spec})
+        await port.create(kinds.POD_DISRUPTION_BUDGET, budget, namespace="default")
+        await submit(stage, "low", replicas=8, minimum=1, priority="low")
+        await stage.until(lambda: running(stage, "low") == 8)
+        await submit(stage, "high", replicas=2, priority="high")
+        await stage.world.advance(30)
+        assert not told(stage, "Evict")
+        allowed = {"status": {"disruptionsAllowed": 2}}
+        kind = kinds.POD_DISRUPTION_BUDGET
+        await port.patch(kind, "low", allowed, type=PatchType.MERGE, namespace="default")
+        await stage.until(lambda: running(stage, "high") == 2, timeout=240)
 
     play(story, nodes=2, cpu="4")
 
@@ -145,7 +171,10 @@ def test_shuffle_moves_pods_off_a_node_that_a_plugin_wants_empty(monkeypatch: py
         taint = {"spec": {"taints": [{"key": "empty", "effect": "NoSchedule"}]}, "metadata": {"labels": {"empty": "true"}}}
         await stage.world.client(EAST).patch(kinds.NODE, first, taint, type=PatchType.MERGE)
         assert (await watch_for(stage, "DisruptionTarget", "steady"))["reason"] == "MovedByScheduler"
-        away = lambda: [pod for pod in stage.pods("steady") if pod["spec"].get("nodeName") not in ("", None, first)]  # noqa: E731
-        await stage.until(lambda: len(away()) == 2 and running(stage, "steady") == 2, timeout=240)
+
+        def away() -> int:
+            return sum(pod["spec"].get("nodeName") not in ("", None, first) for pod in stage.pods("steady"))
+
+        await stage.until(lambda: away() == 2 and running(stage, "steady") == 2, timeout=240)
 
     play(story, nodes=2, cpu="4")

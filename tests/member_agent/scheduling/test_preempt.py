@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -116,7 +117,7 @@ def test_the_latest_start_goes_first() -> None:
         {"preemptable": False},
     ],
 )
-def test_hub_run_and_protected_gangs_are_no_victims(protected: dict[str, bool]) -> None:
+def test_hub_run_and_protected_gangs_are_no_victims(protected: dict[str, Any]) -> None:
     assert not decide(nodes(2, 2), low(**protected), high(), by=BY).evictions
 
 

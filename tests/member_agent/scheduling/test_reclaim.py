@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
+from member_agent.scheduling.configuration import Configuration
 from policies.evictions import pruned
 from tests.member_agent.scheduling.build import Made, code, configuration, decide, gang, nodes, queue, started
 from tests.member_agent.scheduling.rounds import Rounds, victims
@@ -14,7 +16,7 @@ ACTIONS = "enqueue, allocate, backfill, reclaim, preempt"
 FIRST = "[{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}]"
 
 
-def by(*shares: str) -> object:
+def by(*shares: str) -> Configuration:
     """As upstream's own tests: who lends is decided although a tier before has the first word."""
     more = ", ".join(each if "{" in each else f"{{name: {each}}}" for each in ("predicates", *shares, "nodeorder"))
     return configuration(actions=ACTIONS, tiers=f"tiers: [{{plugins: {FIRST}}}, {{plugins: [{more}]}}]")
@@ -150,7 +152,8 @@ def test_capacity_gives_queues_what_they_deserve() -> None:
 
 def test_capacity_takes_no_queue_below_what_it_deserves_or_is_guaranteed() -> None:
     holder, newcomer = running("j1", "n0", "n1", "n2", "n3"), coming("j2", pods=2)
-    for kept in ({"deserved": 3}, {"guarantee": 3, "deserved": 3}, {"guarantee": 3}):
+    kinds: list[dict[str, Any]] = [{"deserved": 3}, {"guarantee": 3, "deserved": 3}, {"guarantee": 3}]
+    for kept in kinds:
         queues = [queue("q1", **kept), queue("q2", deserved=2)]
         found = decide(nodes(1, 1, 1, 1), holder, newcomer, queues=queues, by=CAPACITY)
         assert not found.evictions, kept
