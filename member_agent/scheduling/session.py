@@ -412,6 +412,8 @@ class Statement:
 
 def by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
     """Equal pods together, in the order of their first pod."""
+    if len(pods) == 1:
+        return [(pods[0].shape, [pods[0]])]
     grouped: dict[PodShape, list[PodView]] = {}
     last: PodShape | None = None
     for pod in pods:

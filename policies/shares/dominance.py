@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 
 def dominant(held: Mapping[str, int], available: Mapping[str, int]) -> float:
     """The largest share of any resource of the cluster, 0..1; a resource that the cluster has none of counts as all of it."""
-    ratios = (amount / available[name] if available.get(name, 0) > 0 else 1.0 for name, amount in held.items() if amount > 0)
-    return max(ratios, default=0.0)
+    most = 0.0
+    for name, amount in held.items():
+        if amount > 0:
+            there = available.get(name, 0)
+            most = max(most, amount / there if there > 0 else 1.0)
+    return most
 
 
 @dataclass(frozen=True, slots=True)

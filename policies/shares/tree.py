@@ -116,4 +116,7 @@ def share(held: Mapping[str, int], deserved: Mapping[str, int]) -> float:
     all of it with anything."""
     if not deserved:
         return float(any(amount > 0 for amount in held.values()))
-    return max(max(held.get(name, 0), 0) / amount for name, amount in deserved.items())
+    most = 0.0
+    for name, amount in deserved.items():
+        most = max(most, held.get(name, 0) / amount)
+    return most
