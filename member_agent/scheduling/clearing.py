@@ -154,7 +154,7 @@ class _Attempt:
 
     def run(self) -> tuple[Victim, ...]:
         """Victims of whom nobody is too many, in their order; empty where nobody has to go, or no set is enough."""
-        if self._enough(()) or not self._possible():
+        if not self._possible() or self._enough(()):
             return ()
         chosen = self._chosen()
         needed = pruned(chosen, enough=self._enough) if chosen else None

@@ -29,8 +29,12 @@ def preempt(session: OpenSession) -> None:
     if not starving:
         return
     with Clearing(session, action="preempt") as clearing:
+        known: dict[tuple[str, int, int], Candidates] = {}
         for gang in starving.in_order():
-            among = _below(session, gang)
+            key = (gang.group.queue, gang.priority, len(session.turnover.evictions))
+            among = known.get(key)
+            if among is None:
+                among = known[key] = _below(session, gang)
             starving.serve(gang, partial(_between, session, clearing, gang, among))
         for gang in starving.in_order():
             _within(session, clearing, gang)

@@ -29,10 +29,14 @@ def reclaim(session: OpenSession) -> None:
     if not starving:
         return
     with Clearing(session, action="reclaim") as clearing:
+        known: dict[tuple[str, int], Candidates] = {}
         for gang in starving.in_order():
             if _overused(session, gang):
                 continue
-            among = _of_others(session, gang)
+            key = (gang.group.queue, len(session.turnover.evictions))
+            among = known.get(key)
+            if among is None:
+                among = known[key] = _of_others(session, gang)
             if len(among):
                 starving.serve(gang, partial(_back, session, clearing, gang, among))
 
