@@ -265,12 +265,13 @@ class Neighbourhood:
         if self._marked_at != self.version:
             self._marks.clear()
             self._marked_at = self.version
-        key = (pod.shape, pod.namespace, pod.labels, pod.own_labels)
+        own = pod.own_labels if self._reads_numbers else ()
+        key = (pod.shape, pod.namespace, pod.labels, own)
         known = self._marks.get(key)
         if known is None:
             if len(self._marks) >= MARKS_KEPT:
                 self._marks.clear()
-            crowds = self.seen(pod.namespace, pod.labels, pod.own_labels)
+            crowds = self.seen(pod.namespace, pod.labels, own)
             asks = self._shared(pod.shape.neighbours)
             shape = pod.shape if crowds == pod.shape.seen else dataclasses.replace(pod.shape, seen=crowds, neighbours=asks)
             known = self._marks[key] = self._pool.shape(shape)
@@ -293,13 +294,29 @@ class Neighbourhood:
 
     def marked(self, pods: tuple[PodView, ...]) -> tuple[PodView, ...]:
         """The pods with shapes that say in which crowds they count."""
-        if not self._members:
+        if not self._members or not pods:
             return pods
-        shapes = [self.counted_as(pod) for pod in pods]
-        return tuple(
-            pod if shape is pod.shape else dataclasses.replace(pod, shape=shape)
-            for pod, shape in zip(pods, shapes, strict=True)
-        )
+        found: list[PodView] = []
+        last, shape = pods[0], self.counted_as(pods[0])
+        for pod in pods:
+            # Pods of one template follow each other: most have the shape and the labels of the one before.
+            if not self._alike(pod, last):
+                last, shape = pod, self.counted_as(pod)
+            found.append(pod if shape is pod.shape else self._with(pod, shape))
+        return tuple(found)
+
+    def _alike(self, one: PodView, other: PodView) -> bool:
+        if one.shape is not other.shape or one.labels is not other.labels or one.namespace != other.namespace:
+            return False
+        return not self._reads_numbers or one.own_labels is other.own_labels
+
+    def _with(self, pod: PodView, shape: PodShape) -> PodView:
+        known = self._marked_pods.get(pod.uid)
+        if known is None or known[0] is not pod or known[1].shape is not shape:
+            if len(self._marked_pods) >= MARKS_KEPT:
+                self._marked_pods.clear()
+            known = self._marked_pods[pod.uid] = (pod, with_shape(pod, shape))
+        return known[1]
 
     def freeze(self) -> Around:
         """How it is now; the same object until something changes."""

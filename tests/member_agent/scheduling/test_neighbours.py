@@ -282,6 +282,21 @@ def test_labels_that_number_pods_are_looked_at_as_soon_as_somebody_asks_for_them
     assert kept.freeze().members[first] == {"n0": 1}
 
 
+def test_pods_are_marked_once_and_anew_when_somebody_speaks_of_them() -> None:
+    found = inventory([])
+    kept = Neighbourhood(lambda: found.held().values())
+    one, two = (dataclasses.replace(pod(name, shape(1)), labels=(("app", "web"),)) for name in ("p", "q"))
+    assert kept.marked((one, two)) == (one, two)
+    kept.waits(pod("w", asking(apart("web"))))
+    first = kept.marked((one, two))
+    assert first[0].shape is first[1].shape
+    assert first[0].shape.seen == (crowd("web"),)
+    assert [each is other for each, other in zip(first, kept.marked((one, two)), strict=True)] == [True, True]
+    kept.waits(pod("x", asking(apart("web", by=ZONE))))
+    kept.waits(pod("y", asking(Neighbours(apart=(PodTerm(selector(spaces=("ns",)), ZONE),)))))
+    assert len(kept.marked((one,))[0].shape.seen) == 2
+
+
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 APPS = ("a", "b")
