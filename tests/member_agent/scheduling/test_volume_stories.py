@@ -70,6 +70,11 @@ def notes_of(stage: Stage, name: str) -> Doc:
     return dict((found or {"metadata": {}})["metadata"].get("annotations") or {})
 
 
+def promised(stage: Stage) -> list[str]:
+    """Volumes that name a claim."""
+    return [each["metadata"]["name"] for each in stage.world.all(kinds.VOLUME, server=EAST) if each["spec"].get("claimRef")]
+
+
 def nodes_of(stage: Stage, name: str) -> set[str]:
     return {pod["spec"]["nodeName"] for pod in stage.pods(name) if pod["spec"].get("nodeName")}
 
@@ -159,3 +164,22 @@ def test_a_volume_that_is_not_made_in_time_frees_the_node_and_is_tried_again() -
         await stage.until(lambda: stage.running("train") == [name], timeout=300, what="the same pod starts")
 
     play(story, member=member(1))
+
+
+def test_an_agent_that_dies_between_promise_and_binding_finishes_what_it_began() -> None:
+    """The volume names the claim; nobody has bound the pod. The next agent gives the same volume to the same claim."""
+
+    async def story(stage: Stage) -> None:
+        await storage_class(stage, "local")
+        for index in range(2):
+            await local_volume(stage, f"disk-{index}", node=f"node-{index}")
+        await claim(stage, "data", of="local")
+        await create(stage, kinds.JOB, mounting("train", "data", replicas=2, command="sleep 5"))
+        await stage.until(lambda: len(promised(stage)) == 1, what="a volume is promised")
+        stage.world.kill("agent-east")
+        (before,) = promised(stage)
+        await stage.until(lambda: stage.phase("train") == "Completed", timeout=300, what="both pods ran")
+        assert promised(stage) == [before]
+        assert claims_of(stage) == {"data": ("Bound", before)}
+
+    play(story, member=member())
