@@ -162,6 +162,9 @@ class JobSettings(_Settings):
         description="counters alone of a hub-run Job wait so long: the hub folds them; ends are written at once",
     )
     local_counters_after: float = Field(default=1.0, ge=0, description="counters of a local Job, which people watch")
+    local_counters_at_most: float = Field(
+        default=4.0, ge=0, description="the same while they keep changing: each time twice as long, up to this"
+    )
     expect: float = Field(default=30.0, gt=0, description="a pod created and never seen is made again after so long")
 
 

@@ -14,6 +14,7 @@ from member_agent.jobs.children import KeyMaker
 from member_agent.jobs.commands import CommandIndex, Dismissals
 from member_agent.jobs.faults import Faults
 from member_agent.jobs.making import Maker
+from member_agent.jobs.pace import CounterPace
 from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan
 from member_agent.jobs.plugins import Registry
 from member_agent.jobs.plugins.keypairs import new_key_pair
@@ -48,6 +49,7 @@ class JobController:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._due: dict[str, float] = {}
         self._swept: set[str] = set()
+        self._pace = CounterPace(first=settings.local_counters_after, longest=settings.local_counters_at_most)
         self._pods = PodIndex()
         self._expected = ExpectedPods(clock=clock, patience=settings.expect)
         self._commands = CommandIndex()
@@ -90,6 +92,7 @@ class JobController:
     def _forget(self, job: JobView) -> None:
         self._due.pop(job.uid, None)
         self._swept.discard(job.uid)
+        self._pace.forget(job.uid)
         for keeper in (self._faults, self._teller, self._maker):
             keeper.forget(job)
         self._applier.drop(job)
@@ -173,6 +176,7 @@ class JobController:
         if not await self._applier.write_status(job, status):
             return False
         self._settle(job, decided)
+        self._pace.written(job.uid, now=self._clock.boot(), counters=decided.urgency is Urgency.COUNTERS)
         self._teller.written(job, status)
         return True
 
@@ -191,4 +195,4 @@ class JobController:
             case Urgency.PENDING:
                 return self._settings.pending_after
             case Urgency.COUNTERS:
-                return self._settings.counters_after if job.managed else self._settings.local_counters_after
+                return self._settings.counters_after if job.managed else self._pace.delay(job.uid, now=self._clock.boot())
