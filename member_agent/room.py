@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from apis.vectors import ResourceVector, quantity
 from member_agent.answers import Answer, Kept, Log
 from member_agent.aspects import plain
 from member_agent.grouping import Company, Near
@@ -29,6 +28,7 @@ from member_agent.layout import Rules as Rules
 from member_agent.layout import Scores as Scores
 from member_agent.layout import Spot as Spot
 from member_agent.passes import Passes
+from member_agent.shortages import sentence
 from policies.neighbours import HostPort
 from policies.shapes import PodShape
 
@@ -357,47 +357,7 @@ class Room:
 
     def explain(self, shape: PodShape, *, count: int, placed: int) -> str:
         """Why `count` pods do not fit, as a sentence with numbers."""
-        nodes = len(self.layout.names)
-        wanted = f"room for {placed} of {count} pods ({shape.requests - _ONE_POD})"
-        if shape.undecided:
-            return f"{wanted}: {shape.undecided} are not decided by this scheduler yet"
-        usable = int(self.layout.usable.sum())
-        admitted = self.admitted(shape)
-        parts = [f"{nodes} nodes"]
-        cordoned = self.layout.cordoned
-        parts += [
-            f"{count} {what}" for count, what in ((cordoned, "cordoned"), (nodes - usable - cordoned, "not ready")) if count
-        ]
-        if usable - int(admitted.sum()):
-            parts.append(f"{usable - int(admitted.sum())} ruled out by selector, affinity or taints")
-        parts += [text for name, amount in shape.requests.items() if (text := self._lacking(name, amount, admitted))]
-        parts += self._unwelcome(shape, admitted)
-        return f"{wanted}: {', '.join(parts)}"
-
-    def _unwelcome(self, shape: PodShape, admitted: Mask) -> list[str]:
-        """How many nodes host ports and pods around rule out, and what pods of the shape set for one another."""
-        parts = []
-        if shape.one_per_node:
-            taken = int((self.alone(shape, np.flatnonzero(admitted)) == 0).sum())
-            parts += [f"{taken} with a host port taken"] if taken else []
-        company = self.company(shape)
-        if company is None:
-            return parts
-        counts: dict[str, Mask] = {}
-        for text, closed in company.shut:
-            counts[text] = counts[text] | closed if text in counts else closed
-        parts += [f"{number} {text}" for text, rows in counts.items() if (number := int((rows & admitted).sum()))]
-        parts += ["one per node"] if company.alone else []
-        return parts + [group.sentence() for group in company.groups]
-
-    def _lacking(self, name: str, amount: int, admitted: Mask) -> str:
-        column = self.layout.columns.get(name)
-        if column is None:
-            return f"no node has {name}"
-        free = self.free[admitted, column]
-        short = int((free < amount).sum())
-        most = quantity(name, milli=int(free.max())) if len(free) else 0
-        return f"{short} with too little {name} (most free: {most})" if short else ""
+        return sentence(self, shape, count=count, placed=placed)
 
 
 def berth(shape: PodShape) -> Berth:
@@ -451,9 +411,6 @@ def _best(cost: Scores, count: int) -> Rows:
     else:
         rows = np.arange(len(cost))
     return rows[np.argsort(cost[rows], kind="stable")]
-
-
-_ONE_POD = ResourceVector({"pods": 1000})
 
 
 def shortage_of_nodes(room: Room) -> bool:
