@@ -271,7 +271,7 @@ class Gangs:
         stuck: frozenset[str] = frozenset(),
     ) -> Snapshot:
         """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
-        that are `resting`. For `earmarks`, `going` and `spent` see `Holders`."""
+        that are `resting`. For `earmarks`, `going`, `spent` and `stuck` see `Holders`."""
 
         def gang_of(key: Key, pods: tuple[PodView, ...]) -> Waiting | None:
             group = groups(key)
