@@ -37,10 +37,10 @@ def test_pods_and_what_belongs_to_them_are_counted_apart() -> None:
     assert (pods, others) == ({"create pods": 1, "create pods/binding": 1}, {"patch podgroups": 2})
 
 
-def test_leases_and_events_are_no_part_of_the_budgets() -> None:
+def test_leases_events_and_queues_are_no_part_of_the_budgets() -> None:
     found = [
         Write("ours", "update", resource, "", "n", "x", 200, NOW)
-        for resource in ("leases.coordination.k8s.io", "events", "events.events.k8s.io", "pods")
+        for resource in ("leases.coordination.k8s.io", "events", "events.events.k8s.io", "queues.scheduling.volcano.sh", "pods")
     ]
     assert [write.resource for write in apart(found)] == ["pods"]
 
