@@ -56,5 +56,3 @@ def values(message: str, wanted: list[str]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
-
-
