@@ -232,6 +232,8 @@ def _rules(settings: HubSettings) -> Rules:
         commits=settings.commits,
         trouble_timeout=settings.trouble_timeout,
         fence_after=settings.fence_after,
+        run_time=settings.run_time,
+        rates=settings.exchange_rates,
     )
 
 

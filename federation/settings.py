@@ -22,8 +22,16 @@ class HubSettings(BaseModel):
     filters: tuple[str, ...] = ("health", "affinity", "taints", "apis", "refused", "queue", "capacity")
     """Filters in order. The cheap ones first; the packing last, because it costs most."""
 
-    weights: dict[str, int] = {"balance": 2, "stability": 1}
-    """Weights of the scores in the profile balanced: room decides, and a late start costs at most half of that."""
+    weights: dict[str, int] = {"balance": 4, "stability": 2, "cost": 1, "efficiency": 1, "locality": 1}
+    """Weights of the rules in the profile balanced, unless a PlacementProfile has that name: room decides, a late start costs
+    at most half of that, and money and time where clusters are alike otherwise."""
+
+    run_time: Seconds = 3600.0
+    """Seconds that a Job is expected to run of which nobody says anything: prices and speeds of clusters are compared by it."""
+
+    exchange_rates: dict[str, Annotated[float, Field(gt=0)]] = {}
+    """Units of the federation's currency for one unit of another, by the names that ClusterOffers use. Without any all money is
+    the federation's; with some, what has no rate counts as a price that nobody knows."""
 
     start_timeout: Annotated[int, Field(gt=0)] = 600
     """Seconds a run may take from its Work to its first pod; protocol.md 3. Users override it with `start-timeout`."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from policies import estimates, parts, scores, spreading, terms, verdicts
 from policies.estimates import Demand, Option
-from policies.filters import Question
+from policies.filters import AWAITED, Question
 from policies.fit import Room
 from policies.offers import OfferView
 from policies.parts import Minima, Part
@@ -63,6 +63,10 @@ class Chosen:
     wakes: tuple[Wake, ...] = ()
     text: str = ""
     beyond: Mapping[str, int] = field(default_factory=dict)
+    fitting: int = 0
+    """Clusters of that term that passed."""
+    unsure: bool = False
+    """Of a chosen one only the member can tell, or it has no room for all of its part."""
 
 
 Fits = Callable[[Question, OfferView | None], frozenset[str]]
@@ -112,9 +116,13 @@ def _under(
     order = _in_order(standings, tiers, profile=wish.profile)
     for each_ranked in order:
         told[each_ranked.cluster] = _scored(told[each_ranked.cluster], each_ranked)
-    found = _divided(order, passed, tiers, wish=wish) if order else Chosen(text=_nobody(told.values()))
+    # While a member that could tell is being asked, what nobody can tell is not tried elsewhere (protocol.md 4).
+    guess = any(each.code == AWAITED for each in told.values()) and all(each.unsure for each in standings.values())
+    found = _divided(order, passed, tiers, wish=wish) if order and not guess else Chosen(text=_nobody(told.values()))
     return dataclasses.replace(
         found,
+        fitting=len(order),
+        unsure=any(part.cluster in found.beyond or standings[part.cluster].unsure for part in found.parts),
         term=affinity.name if affinity else "",
         options={each.cluster: each.option for each in order if any(part.cluster == each.cluster for part in found.parts)},
         told=tuple(told[name] for name in sorted(told)),

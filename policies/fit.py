@@ -93,19 +93,22 @@ class Room:
         self._kind, self._free, self._count = source.kind, source.free, source.count
         self._index = {name: at for at, name in enumerate(source.resources)}
         self._accepts: dict[PodShape, npt.NDArray[np.bool_]] = {}
+        self._left: ResourceVector | None = None
 
     def copy(self) -> Room:
         """An independent copy; arrays are shared until one of the two is written."""
         other = Room(self._source)
         other._kind, other._free, other._count = self._kind, self._free, self._count
-        other._accepts = self._accepts
+        other._accepts, other._left = self._accepts, self._left
         return other
 
     @property
     def free(self) -> ResourceVector:
         """Everything that is left."""
-        left = Rows(self._source.classes, self._source.resources, self._kind, self._free, self._count)
-        return left.total
+        if self._left is None:
+            left = Rows(self._source.classes, self._source.resources, self._kind, self._free, self._count)
+            self._left = left.total
+        return self._left
 
     def take(self, shape: PodShape, *, pods: int) -> int:
         """Place up to `pods` pods; answers how many found a place."""
@@ -157,7 +160,7 @@ class Room:
         before = np.concatenate(([0], np.cumsum(capacity)[:-1]))
         wanted = np.clip(pods - before, 0, capacity)
         used = order[wanted > 0]
-        self._free, self._count = self._free.copy(), self._count.copy()
+        self._free, self._count, self._left = self._free.copy(), self._count.copy(), None
         spare: list[tuple[int, Array, int]] = []
         for row, amount in zip(used.tolist(), wanted[wanted > 0].tolist(), strict=True):
             spare += self._split(row, amount, int(per_node[row]), demand, at)
@@ -234,11 +237,12 @@ class Room:
 def pack(room: Room, gang: Gang) -> Packing:
     """Fits, No or Unknown for the minimum of a gang; the room stays as it was."""
     trial = room.copy()
-    failed = trial.take_all(gang.least())
+    least, everything = gang.least(), gang.whole()
+    failed = trial.take_all(least)
     if failed is not None:
         shape, placed, wanted = failed
         return Packing(Answer.NO, text=f"{placed} of {wanted} pods ({_amounts(shape)}) fit: {trial.shortage(shape)}")
-    whole = room.copy().take_all(gang.whole()) is None
+    whole = least == everything or room.copy().take_all(everything) is None
     if gang.unknown:
         return Packing(Answer.UNKNOWN, text=f"only the member can tell: {gang.unknown}", whole=whole)
     return Packing(Answer.FITS, whole=whole)

@@ -24,6 +24,9 @@ class Profile:
     weights: Mapping[str, int]
     markets: tuple[Market, ...] = tuple(Market)
     problems: tuple[Problem, ...] = ()
+    namespace: str = ""
+    uid: str = ""
+    version: str = ""
 
 
 BUILT_IN: Final[Mapping[str, Profile]] = {
@@ -144,7 +147,15 @@ def project_profile(document: bytes, *, rules: Collection[str] = RULES) -> Profi
             weights[name] = weight
     if not weights:
         wrong.append(Problem("spec.weights", f"no rule has a weight: those of {DEFAULT.name} are used"))
-    return Profile(read.metadata.name, weights or DEFAULT.weights, _markets(read.spec.market), tuple(wrong))
+    meta = read.metadata
+    return Profile(
+        name=meta.name,
+        weights=weights or DEFAULT.weights,
+        markets=_markets(read.spec.market),
+        problems=tuple(wrong),
+        uid=meta.uid,
+        version=meta.resource_version,
+    )
 
 
 def _markets(name: str | None) -> tuple[Market, ...]:

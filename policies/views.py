@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -99,6 +99,8 @@ class JobView:
     """`status.state.phase`, "" before the first status."""
     encoded: bytes = b"{}"
     """The whole status, as bytes."""
+    estimate: str = ""
+    """`spec.runningEstimate`, as it is written."""
     beyond: str = ""
     """Where only a member can tell whether it fits: a short name for all that decides it, which the gang does not say."""
 
@@ -257,6 +259,7 @@ class _JobSpec(_Wire, frozen=True):
     ttl_seconds_after_finished: int | None = None
     tasks: list[TaskSpec] | None = None
     suspend: bool | None = None
+    running_estimate: Any = None
 
 
 class _JobHead(_Wire, frozen=True):
@@ -382,6 +385,7 @@ class Projections:
             problem=problem,
             phase=sys.intern(head.status.state.phase),
             encoded=statuses.encode(head.status),
+            estimate=sys.intern(str(spec.running_estimate)) if spec.running_estimate is not None else "",
             beyond=asked.fingerprint(document) if gang is not None and gang.unknown else "",
         )
 

@@ -23,7 +23,7 @@ from federation.dispatch.items import (
     Versions,
 )
 from federation.dispatch.observing import Look, Patience, look, start_timeout_of
-from federation.dispatch.placing import Chooser
+from federation.dispatch.placing import Asked, Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
 from policies import durations, queueing
 from policies.matching import DEFAULT, matching_policy, setting
@@ -60,7 +60,7 @@ class Planning:
         self._rules = rules
         self._members: Mapping[str, Member] = {member.cluster.name: member for member in snapshot.members}
         self._used = dict(snapshot.used)
-        self._chooser = Chooser(snapshot.members, rules=rules, closed=snapshot.closed)
+        self._chooser = Chooser(snapshot, rules=rules)
         self._items: list[Item] = []
         self._unseen = deque(sorted(snapshot.cases, key=self._first))
         self._left: list[Case] = []
@@ -271,20 +271,23 @@ class Planning:
             text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
             self._tell(candidate, Act.WAIT, text)
             return
-        choice = self._chooser.choose(job, gang=gang, policy=candidate.policy, timeouts=seen.run.record.start_timeouts)
-        if choice.cluster is None:
+        timeouts = seen.run.record.start_timeouts
+        choice = self._chooser.choose(Asked(job, gang, candidate.policy, timeouts, candidate.case.settings))
+        if not choice.parts:
             if choice.asks:
                 self._asks.append((candidate.case.key, job.asked_as, choice.asks))
             self._tell(candidate, Act.WAIT, choice.decision)
             return
-        member = self._members[choice.cluster]
+        cluster = choice.parts[0].cluster
+        member = self._members[cluster]
+        self._chooser.take(cluster, gang, queue=job.queue)
         ungranted = seen.run.record
-        seen.run, effects = step(seen.run, Grant({choice.cluster: (member.cluster.id, member.fence or 0)}))
+        seen.run, effects = step(seen.run, Grant({cluster: (member.cluster.id, member.fence or 0)}))
         seen.effects += effects
         for name in chain:
             self._used[name] = self._used.get(name, gang.requests * 0) + gang.requests
         item = self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision)
-        relied = self._versions(candidate.policy, chain=chain, fences=((choice.cluster, member.fence or 0),))
+        relied = self._versions(candidate.policy, chain=chain, fences=((cluster, member.fence or 0),))
         self._items.append(replace(item, ungranted=ungranted, versions=relied, sure=choice.sure))
 
     def _versions(self, policy: PolicyView, *, chain: Sequence[str], fences: tuple[tuple[str, int], ...]) -> Versions:

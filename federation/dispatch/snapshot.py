@@ -10,7 +10,9 @@ from typing import Final
 from apis.vectors import ResourceVector
 from policies.capacities import CapacityView
 from policies.members import ClusterView, PriorityView, QueueView
+from policies.offers import OfferView
 from policies.placements import PolicyView
+from policies.profiles import Profile
 from policies.shapes import Gang
 from policies.views import BindingView, JobView, WorkView
 
@@ -84,6 +86,10 @@ class Snapshot:
     policies: tuple[PolicyView, ...] = ()
     priorities: Mapping[str, PriorityView] = field(default_factory=dict)
     closed: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    offers: tuple[OfferView, ...] = ()
+    """By name; the first of a cluster counts."""
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    """PlacementProfiles by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +104,5 @@ class Rules:
     commits: int
     trouble_timeout: int = 60
     fence_after: int = 600
+    run_time: float = 3600.0
+    rates: Mapping[str, float] = field(default_factory=dict)

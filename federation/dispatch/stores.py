@@ -16,10 +16,12 @@ from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
 from federation.dispatch.trust import Trust
 from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
-from policies import capacities, members, placements, queueing
+from policies import capacities, members, offers, placements, profiles, queueing
 from policies.capacities import CapacityView
 from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PriorityView, QueueView
+from policies.offers import OfferView
 from policies.placements import PolicyView
+from policies.profiles import Profile
 from policies.statuses import TERMINAL
 from policies.views import BindingView, JobView, Projections, WorkView
 
@@ -71,6 +73,8 @@ class Stores:
         self.cluster_policies: Informer[PolicyView] = informers.add(kinds.CLUSTER_PROPAGATION_POLICY, placements.project_policy)
         self.priorities: Informer[PriorityView] = informers.add(kinds.PRIORITY_CLASS, members.project_priority)
         self.namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
+        self.offers: Informer[OfferView] = informers.add(kinds.CLUSTER_OFFER, offers.project_offer)
+        self.profiles: Informer[Profile] = informers.add(kinds.PLACEMENT_PROFILE, profiles.project_profile)
         self.ledger = Ledger()
         self.recent_bindings = Recent(self.bindings)
         self._orders: dict[Key, list[Pending]] = {}
@@ -102,6 +106,8 @@ class Stores:
             self.cluster_policies,
             self.priorities,
             self.namespaces,
+            self.offers,
+            self.profiles,
         )
 
     async def wait_synced(self) -> None:
@@ -266,6 +272,8 @@ class Stores:
             policies=(*self.policies.sorted(), *self.cluster_policies.sorted()),
             priorities={each.name: each for each in self.priorities.sorted()},
             closed=self._still_closed(now=now),
+            offers=tuple(self.offers.sorted()),
+            profiles={each.name: each for each in self.profiles.sorted()},
         )
 
     def _with_ancestors(

@@ -1,0 +1,53 @@
+"""What is left of one member during a round: its rows less everything promised to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apis.vectors import ResourceVector
+from federation.dispatch.snapshot import Member
+from policies.capacities import only_the_member_can_tell
+from policies.fit import Room
+from policies.shapes import Gang
+
+
+@dataclass(slots=True)
+class Floor:
+    """One member during a round: what is left there, and what was sent to its queues since it last published."""
+
+    member: Member
+    room: Room | None
+    promised: dict[str, ResourceVector] = field(default_factory=dict)
+    unsure: Counter[str] = field(default_factory=Counter)
+    """By digest, gangs sent there since of which only the member can tell."""
+
+    def take(self, gang: Gang, *, queue: str) -> None:
+        """A gang is promised this member."""
+        if only_the_member_can_tell(gang):
+            self.unsure[gang.digest] += 1
+        if self.room is not None:
+            self.room.charge(gang)
+        capacity = self.member.capacity
+        names: Sequence[str] = [queue]
+        if capacity is not None and queue in capacity.queues:
+            names = _path(queue, capacity_parents={name: each.parent for name, each in capacity.queues.items()})
+        for name in names:
+            self.promised[name] = self.promised.get(name, ResourceVector()) + gang.requests
+
+
+def _path(queue: str, *, capacity_parents: Mapping[str, str]) -> list[str]:
+    path: list[str] = []
+    while queue and queue not in path:
+        path.append(queue)
+        queue = capacity_parents.get(queue, "")
+    return path
+
+
+def floor_of(member: Member) -> Floor:
+    """A member's rows less everything promised to it."""
+    floor = Floor(member, Room(member.capacity.rows) if member.capacity is not None else None)
+    for queue, gang in member.promised:
+        floor.take(gang, queue=queue)
+    return floor
