@@ -13,7 +13,7 @@ from apis.schema import BARE, OPAQUE, UNDEFAULTED, Count, Duration, Port, Rule, 
 
 MAX_FLOWS: Final = 10_000
 MAX_ITEMS: Final = 1000
-MAX_TARGETS: Final = 900
+MAX_TARGETS: Final = 980
 """With so many steps, what an API server lets a rule over all of them cost."""
 SPAN: Final = served(pattern=r"^[0-9]{1,9}[smhd]$")
 """A duration: a whole number and its unit."""
