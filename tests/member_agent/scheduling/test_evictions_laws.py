@@ -125,6 +125,8 @@ def _minimal(world: Rounds, kept_before: Mapping[tuple[str, str], object]) -> No
     groups = {each.beneficiary for each in world.plan.evictions}
     if len(groups) != 1 or any(each.action == "preempt" for each in world.plan.evictions):
         return
+    if world.plan.reserved:
+        return  # nodes whose room waits for another gang are not open to this one, however free they are
     (key,) = groups
     assert key is not None
     earmark = next(each for each in world.earmarks.told() if each.gang == key)
