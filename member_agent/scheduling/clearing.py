@@ -18,6 +18,7 @@ import numpy as np
 
 from member_agent.room import Mask, Room, Shortage, Spot
 from member_agent.scheduling.candidates import Candidates, level_of
+from member_agent.scheduling.limiting import over
 from member_agent.scheduling.plugins.protocol import Victim
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession, by_shape
@@ -92,7 +93,7 @@ class Clearing:
     def _clear(self, gang: Waiting, pods: Sequence[PodView], *, among: Candidates, ask: Ask, why: Why) -> bool:
         within = self._session.open_to(gang)
         attempt = _Attempt(self._session, replace(gang, pods=tuple(pods)), among=among, ask=ask, within=within)
-        alike = (gang.group.queue, gang.priority, within is None, gang.group.admitted, attempt.looks)
+        alike = (among, gang.group.queue, gang.priority, within is None, gang.group.admitted, attempt.looks)
         if alike in self._failed:
             return False
         victims = attempt.run()
@@ -285,23 +286,7 @@ class _Attempt:
 
     def _over(self) -> Reason | None:
         """The limit of its queue that the gang would pass; gangs that the hub admitted pass all."""
-        session, gang = self._session, self._gang
-        if gang.group.admitted:
-            return None
-        entered: list[Spot] = []
-        found: Reason | None = None
-        with session.gates.aside(gang.key):
-            for shape, count in self._needs:
-                allowed = session.tiers.allocatable(gang.group.queue, request=shape.requests, pods=count)
-                if allowed.pods < count:
-                    found = allowed.reason or Reason(
-                        "QueueFull", f"queue {gang.group.queue} takes {allowed.pods} of {count} pods"
-                    )
-                    break
-                entered.append(Spot(0, shape, count))
-                session.charge(gang, entered[-1:], times=1)
-            session.charge(gang, entered, times=-1)
-        return found
+        return over(self._session, self._gang, self._needs)
 
     def _open_rows(self, shape: PodShape) -> Mask:
         admitted = self._room.admitted(shape)

@@ -63,6 +63,7 @@ class OpenSession:
         self.reserved: Mask | None = None
         """Nodes whose room waits for one gang; nobody else is placed there."""
         self.reserved_for = ""
+        self.reserved_by: Key | None = None
         self.stopped: dict[str, Waiting] = {}
         """By queue that is first in, first out: the gang that nobody behind it passes."""
         self.reasons: dict[Key, Reason] = {}
@@ -326,7 +327,7 @@ class OpenSession:
 
     def open_to(self, gang: Waiting) -> Mask | None:
         """Nodes whose room waits for nobody else; None for all."""
-        return None if self.reserved is None or self.reserved_for == gang.group.name else ~self.reserved
+        return None if self.reserved is None or self.reserved_by == gang.key else ~self.reserved
 
     def unserved(self) -> list[Waiting]:
         """Gangs that were let in and still want nodes, with the pods for which this session found none."""

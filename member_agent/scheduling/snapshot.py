@@ -46,6 +46,8 @@ class Tally:
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    priority: int = 0
+    """Of its most important pod (`standing.rank_of`)."""
 
     @property
     def total_placed(self) -> int:
@@ -241,6 +243,7 @@ class Gangs:
             running=phases["Running"],
             succeeded=phases["Succeeded"],
             failed=phases["Failed"],
+            priority=max((pod.priority for pod in pods.values()), default=0),
         )
 
     def _wanting(self, key: Key) -> tuple[PodView, ...]:
@@ -277,9 +280,10 @@ class Gangs:
             group = groups(key)
             if not pods or group is None or group.deleting:
                 return None
-            rank = priority(group.priority_class) if group.priority_class else pods[0].priority
+            tally = self.tally(key)
+            rank = priority(group.priority_class) if group.priority_class else tally.priority
             pods = self.volumes.marked(self.neighbourhood.marked(pods))
-            return Waiting(key=key, group=group, pods=pods, tally=self.tally(key), priority=rank)
+            return Waiting(key=key, group=group, pods=pods, tally=tally, priority=rank)
 
         waiting = []
         for key in sorted(key for key in self._waiting if self._wanting(key)):

@@ -5,7 +5,7 @@ Kept by deltas of groups and of pods that leave; a gang's pods are looked at onl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from machinery.informer import Change, Key
@@ -48,6 +48,12 @@ class Holders:
 
 
 NOBODY = Holders()
+
+
+def rank_of(group: GroupView, pods: Iterable[PodView], *, priority: Callable[[str], int]) -> int:
+    """The priority of a gang: of its PriorityClass, else that of its most important pod, whether that waits or has a node. It
+    must not depend on who waits: two gangs would evict each other in turns."""
+    return priority(group.priority_class) if group.priority_class else max((pod.priority for pod in pods), default=0)
 
 
 class Stands:
@@ -122,6 +128,6 @@ class Stands:
                 placed[pod.task] = placed.get(pod.task, 0) + 1
         if not pods:
             return None
-        rank = priority(group.priority_class) if group.priority_class else pods[0].priority
+        rank = rank_of(group, self._pods(key).values(), priority=priority)
         pods.sort(key=lambda pod: (pod.task, len(pod.name), pod.name))
         return Standing(key, group, self._marked(tuple(pods)), placed, rank)

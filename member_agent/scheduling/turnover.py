@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from apis.vectors import ResourceVector, total
 from machinery.informer import Key
 from member_agent.aspects import plain
 from member_agent.room import Mask, Shortage, Spot
 from member_agent.scheduling.decisions import Binding, Eviction
 from member_agent.scheduling.earmarks import Earmark, Place
+from member_agent.scheduling.limiting import over
 from member_agent.scheduling.quantities import plain as quota
 from member_agent.scheduling.reasons import Reason
 from member_agent.views import PodView
@@ -56,10 +58,9 @@ class Turnover:
         self._elastic: dict[str, dict[str, int]] = {}
         self._placed: dict[Key, dict[str, int]] = {}
         for earmark in self.holders.earmarks:
-            lost = next((place.node for place in earmark.places if not self._stands(place.node)), "")
+            lost = next((text for place in earmark.places if (text := self._lost(place))), "")
             if lost:
-                text = f"node {lost}, where room was cleared, takes no pods any more"
-                self.ended[earmark.gang] = Reason("NodeLost", text)
+                self.ended[earmark.gang] = Reason("NodeLost", lost)
             else:
                 self.kept[earmark.gang] = earmark
                 self._charge(earmark, 1)
@@ -136,6 +137,11 @@ class Turnover:
             return
         first, _ = split(gang, pods)
         needs = [(shape, len(listed)) for shape, listed in _by_shape(first)]
+        full = self._full(gang, earmark, needs)
+        if full is not None:
+            self._keep(gang, earmark)
+            session.refuse(gang, full)
+            return
         spots = session.room.place(needs, within=self._cleared(earmark))
         if isinstance(spots, Shortage):
             spots = session.room.place(needs, within=session.open_to(gang))
@@ -145,10 +151,18 @@ class Turnover:
             self.ended[gang.key] = None
             del self.kept[gang.key]
 
+    def _full(self, gang: Waiting, earmark: Earmark, needs: Sequence[tuple[PodShape, int]]) -> Reason | None:
+        """The limit of its queue that it would pass. About what is kept it was asked when that was cleared; a gang may need
+        more by now, or a scheduler before this one may have told only some of its pods their nodes."""
+        kept = total(place.shape.requests * place.count for place in earmark.places)
+        asked = total(shape.requests * count for shape, count in needs)
+        return over(self._session, gang, needs) if (asked - kept).positive() else None
+
     def _some(self, gang: Waiting, earmark: Earmark, pods: Sequence[PodView]) -> None:
         """Of a gang that has its minimum those start that find their room free."""
         session, names = self._session, self._session.room.layout.names
         left = {(place.node, place.shape): place.count for place in earmark.places}
+        wait = Counter(pod.shape.requests for pod in pods)
         for shape, listed in _by_shape(pods):
             meant = [key for key, count in left.items() if count and key[1].requests == shape.requests]
             if not meant:
@@ -156,10 +170,11 @@ class Turnover:
             mask = self._mask(node for node, _ in meant)
             spots = session.room.place_some(shape, min(len(listed), sum(left[key] for key in meant)), within=mask)
             if spots and session.start(gang, listed[: sum(spot.count for spot in spots)], spots):
+                wait[shape.requests] -= sum(spot.count for spot in spots)
                 for spot in spots:
                     key = next(each for each in meant if each[0] == names[spot.row])
                     left[key] = max(left[key] - spot.count, 0)
-        places = tuple(Place(node, shape, count) for (node, shape), count in left.items() if count)
+        places = _as_many(left, wait)
         rest = dataclasses.replace(earmark, places=places)
         if places:
             self.kept[gang.key] = rest
@@ -250,9 +265,13 @@ class Turnover:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _stands(self, node: str) -> bool:
-        row = self.row_of(node)
-        return row is not None and bool(self._session.room.layout.usable[row])
+    def _lost(self, place: Place) -> str:
+        """Why nothing can be kept there any more, or ""."""
+        layout, row = self._session.room.layout, self.row_of(place.node)
+        if row is None or not layout.usable[row]:
+            return f"node {place.node}, where room was cleared, takes no pods any more"
+        unknown = sorted(place.shape.requests.keys() - layout.columns.keys())
+        return f"node {place.node}, where room was cleared, has no {unknown[0]}" if unknown else ""
 
     def _row(self, place: Place) -> int:
         row = self.row_of(place.node)
@@ -281,6 +300,17 @@ class Turnover:
         for spot in self._spots(earmark):
             self._session.room.give_back([spot])
         self._charge(earmark, -1)
+
+
+def _as_many(left: Mapping[tuple[str, PodShape], int], wait: Counter[ResourceVector]) -> tuple[Place, ...]:
+    """Of what is left of an earmark as much as pods wait for: they may have started beside each other on one node."""
+    found = []
+    for (node, shape), count in left.items():
+        count = min(count, wait[shape.requests])
+        if count > 0:
+            wait[shape.requests] -= count
+            found.append(Place(node, shape, count))
+    return tuple(found)
 
 
 def _by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:

@@ -62,7 +62,7 @@ def reserve(session: OpenSession, gang: Waiting, needs: Sequence[tuple[PodShape,
             return
         chosen[[spot.row for spot in spots]] = True
     session.reserved = chosen
-    session.reserved_for = gang.group.name
+    session.reserved_for, session.reserved_by = gang.group.name, gang.key
 
 
 def _open_one_day(room: Room, shape: PodShape) -> Mask | None:

@@ -14,9 +14,9 @@ REASON = "MovedByScheduler"
 
 
 def shuffle(session: OpenSession) -> None:
-    """Each pod once, and none that goes already."""
+    """Each pod once, and none that goes already or could not be evicted."""
     turnover = session.turnover
-    gone = turnover.holders.going.keys() | {each.pod.uid for each in turnover.evictions}
+    gone = turnover.holders.stuck | turnover.holders.going.keys() | {each.pod.uid for each in turnover.evictions}
     victims = [victim for victim in session.tiers.victims() if victim.pod.uid not in gone and _may_go(session, victim)]
     reasons = {each.pod.uid: Reason(REASON, f"pod {each.pod.name} is moved: a plugin wants it elsewhere") for each in victims}
     turnover.evict(victims, action="shuffle", reason=reasons, beneficiary=None)
