@@ -194,9 +194,7 @@ async def play(scenario: Scenario, *, seed: int) -> World:
                 await world.until(_holds(world, name, expected), timeout=durations.parse(step.within), what=what)
             if step.shares:
                 what = f"step {number}: shares {step.shares}, not {shares(world)}"
-                await world.until(
-                    lambda wanted=step.shares: shares(world) == wanted, timeout=durations.parse(step.within), what=what
-                )
+                await world.until(_shared(world, step.shares), timeout=durations.parse(step.within), what=what)
         assert world.crashes == [], world.story()
         assert world.records.two_clusters_at_once() == [], world.story()
     return world
@@ -240,6 +238,10 @@ def _strike(world: World, step: Step) -> None:
         if target is not None:
             member, node = target.split("/")
             getattr(world.pools[member], act)(node)
+
+
+def _shared(world: World, wanted: Mapping[str, int]) -> Callable[[], bool]:
+    return lambda: shares(world) == wanted
 
 
 def _holds(world: World, name: str, expected: Expected) -> Callable[[], bool]:

@@ -20,6 +20,7 @@ from member_agent import views
 from member_agent.app import run_agent
 from member_agent.jobs.controller import JobController, Stores
 from member_agent.settings import AgentSettings, JobSettings
+from member_agent.views.volumes import project_claim
 from policies.members import project_command
 from simulator.loop import SimClock, run_virtual
 from simulator.nodes import uniform
@@ -539,7 +540,7 @@ def test_ends_are_counted_by_queue_and_pods_are_timed() -> None:
             queues=informers.add(kinds.QUEUE, views.project_queue),
             works=informers.add(kinds.WORK, views.project_work),
             priorities=informers.add(kinds.PRIORITY_CLASS, views.project_priority),
-            claims=informers.add(kinds.CLAIM, views.project_named),
+            claims=informers.add(kinds.CLAIM, project_claim),
             commands=informers.add(kinds.COMMAND, project_command),
         )
         recorder = EventRecorder(client, component="test", instance="test", clock=stage.world.clock, chance=Chance(2))

@@ -149,7 +149,7 @@ def test_a_node_term_that_says_nothing_selects_nothing() -> None:
 
 
 def test_the_hub_names_what_it_cannot_answer_and_a_member_only_what_nobody_can() -> None:
-    anti = {"affinity": {"podAntiAffinity": {REQUIRED: [term()]}}}
+    anti: dict[str, Any] = {"affinity": {"podAntiAffinity": {REQUIRED: [term()]}}}
     assert read(None, **anti).unknown == "inter-pod anti-affinity"
     assert read(None, **anti).neighbours is None
     assert read(**anti).unknown == ""
@@ -158,7 +158,7 @@ def test_the_hub_names_what_it_cannot_answer_and_a_member_only_what_nobody_can()
 
 def test_nodes_that_a_pod_would_rather_have_and_its_images_are_read_at_members() -> None:
     liked = {"weight": 5, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}}
-    spec = {"affinity": {"nodeAffinity": {PREFERRED: [liked]}}, "containers": [{"image": "b"}, {"image": "a"}]}
+    spec: dict[str, Any] = {"affinity": {"nodeAffinity": {PREFERRED: [liked]}}, "containers": [{"image": "b"}, {"image": "a"}]}
     assert read(**spec).prefers == (((Requirement("disk", "In", ("ssd",)),), 5),)
     assert read(**spec).images == ("a", "b")
     assert (read(None, **spec).prefers, read(None, **spec).images) == ((), ())

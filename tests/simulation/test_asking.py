@@ -11,8 +11,8 @@ from apis import keys, kinds
 from machinery.clock import Chance, Ids
 from simulator.loop import SimClock, run_virtual
 from simulator.nodes import uniform
-from simulator.world import Member, World
-from tests.support.stories import Doc, clusters, job, phase, starts, why
+from simulator.world import Doc, Member, World
+from tests.support.stories import clusters, job, phase, starts, why
 from tests.support.watching import Watch
 
 pytestmark = pytest.mark.story

@@ -29,8 +29,8 @@ def play(
     **given: Any,
 ) -> None:
     """Tell it on members with so many CPUs per node (east and west with 4 each); no program may crash and no promise of the
-    watch may be broken. `pods`: containers of each Job, namespace/name, 1 unless it is said; `restarts`: how often each may be restarted. `gang_patience`: seconds a gang
-    may be bound in part."""
+    watch may be broken. `pods`: containers of each Job, namespace/name, 1 unless it is said; `restarts`: how
+    often each may be restarted. `gang_patience`: seconds a gang may be bound in part."""
 
     async def main(clock: SimClock, chance: Chance, ids: Ids) -> None:
         there = {"east": 4, "west": 4} if cpus is None else cpus
