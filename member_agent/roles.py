@@ -53,6 +53,7 @@ from member_agent.views.quotas import project_quota
 from member_agent.views.volumes import project_attach_limits, project_claim, project_storage_class, project_volume
 from member_agent.works.controller import Stores as WorkStores
 from member_agent.works.controller import WorkController
+from member_agent.works.plain_controller import PlainController
 from policies.members import project_command
 
 LEADER = "member-agent"
@@ -130,7 +131,7 @@ def build(ground: Ground) -> Sequence[Role]:
     works = _works(ground, stores, ledger, foresight=scheduling.foresight if scheduling is not None else None)
     reporting = _reporting(ground, stores, ledger, works, foresight=scheduling.foresight if scheduling is not None else None)
     if runs_jobs(ground.ruling):
-        return [*(placing or ()), works, reporting, *_jobs(ground, stores)]
+        return [*(placing or ()), works, _plain(ground, stores), reporting, *_jobs(ground, stores)]
     if ground.ruling.stands_off:
         return [reporting]
     upstream = UpstreamController(
@@ -140,7 +141,7 @@ def build(ground: Ground) -> Sequence[Role]:
         clock=ground.clock,
         settings=ground.settings.upstream,
     )
-    return [works, reporting, upstream]
+    return [works, _plain(ground, stores), reporting, upstream]
 
 
 def _home(ground: Ground) -> str:
@@ -210,6 +211,12 @@ def _works(ground: Ground, stores: Stores, ledger: Ledger, *, foresight: Foresig
         settings=ground.settings.works,
         times=ground.settings.times,
         foresight=foresight,
+    )
+
+
+def _plain(ground: Ground, stores: Stores) -> PlainController:
+    return PlainController(
+        hub=ground.hub, local=ground.local, works=stores.works, clock=ground.clock, settings=ground.settings.works
     )
 
 

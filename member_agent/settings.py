@@ -188,6 +188,15 @@ class WorkSettings(_Settings):
     retry: float = Field(
         default=1.0, gt=0, description="asking again for a Lease that no fencer holds yet, or a node that is away"
     )
+    plain_workers: int = Field(default=8, gt=0, description="objects that Jobs refer to, brought here at once")
+    plain_patience: float = Field(
+        default=60.0,
+        ge=0,
+        description="such an object that may not be deleted is let go after so long: it stays as this cluster's",
+    )
+    plain_again: float = Field(
+        default=300.0, gt=0, description="such objects are looked at again after so long: people here may have changed them"
+    )
 
 
 class QueueSettings(_Settings):

@@ -23,6 +23,7 @@ class _Workload(Wire, frozen=True):
 class _WorkSpec(Wire, frozen=True):
     workload: _Workload = _Workload()
     suspend_dispatching: bool = False
+    preserve_resources_on_deletion: bool = False
 
 
 class ManifestStatus(Wire, frozen=True, omit_defaults=True):
@@ -85,6 +86,8 @@ class WorkView:
     reported_phase: str
     order: str = ""
     """The hub's order to this run, as it is written."""
+    preserved: bool = False
+    """What it brought stays when it is deleted; heeded for objects without a run."""
 
     @property
     def applied(self) -> bool:
@@ -164,4 +167,5 @@ def project_work(document: Document) -> WorkView:
         reported=status_digest(statuses[0].status if statuses else None),
         reported_phase=_phase(statuses[0].status if statuses else None),
         order=meta.annotation(keys.COMMAND),
+        preserved=work.spec.preserve_resources_on_deletion,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from apis import keys, kinds, runs
 from machinery import errors
 from machinery.port import Document, PatchType, Port, Preconditions, Propagation
 from member_agent.views import JobView, PodView, WorkView
+from member_agent.works.namespaces import Namespaces
 from member_agent.works.remains import Trace, write
 from member_agent.works.report import Status
 from member_agent.works.upstream import translated
@@ -36,7 +36,7 @@ class WorkApplier:
         self._hub = hub
         self._local = local
         self._upstream = upstream
-        self._namespaces: set[str] = set()
+        self._namespaces = Namespaces(local)
 
     # --- reading by quorum -------------------------------------------------------------------------------------------
 
@@ -93,30 +93,19 @@ class WorkApplier:
         """Make the Job, and its namespace if it is missing. AlreadyExists is the caller's to judge; NotFound means that the
         kind is not served here."""
         namespace = work.target.namespace
-        await self._ensure_namespace(namespace)
+        await self._namespaces.ensure(namespace)
         body = self._body(work, manifest)
         try:
             return await self._local.create(kinds.JOB, body, namespace=namespace)
         except errors.NotFound:
-            self._namespaces.discard(namespace)  # it may have been deleted since it was last seen
-        await self._ensure_namespace(namespace)
+            self._namespaces.forget(namespace)  # it may have been deleted since it was last seen
+        await self._namespaces.ensure(namespace)
         return await self._local.create(kinds.JOB, body, namespace=namespace)
 
     def _body(self, work: WorkView, manifest: bytes) -> dict[str, Any]:
         body = job_body(work, manifest)
         assert work.record is not None  # a Work without one is refused before anything is made of it
         return translated(body, work.record) if self._upstream else body
-
-    async def _ensure_namespace(self, name: str) -> None:
-        if name in self._namespaces:
-            return
-        try:
-            await self._local.get(kinds.NAMESPACE, name)
-        except errors.NotFound:
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {keys.MANAGED_LABEL: "true"}}}
-            with contextlib.suppress(errors.AlreadyExists):
-                await self._local.create(kinds.NAMESPACE, body)
-        self._namespaces.add(name)
 
     async def update(self, work: WorkView, manifest: bytes) -> Document:
         """Bring the Job's spec in line with the manifest, keeping claims that local controllers filled in."""

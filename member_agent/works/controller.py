@@ -25,7 +25,7 @@ from member_agent.ledger import Ledger
 from member_agent.room import Shortage
 from member_agent.settings import ProtocolTimes, WorkSettings
 from member_agent.views import JobView, NodeView, PodView, Projector, QueueView, WorkView, project_work
-from member_agent.works import planner, remains, report
+from member_agent.works import plain, planner, remains, report
 from member_agent.works.applier import WorkApplier
 from member_agent.works.epochs import Epochs
 from member_agent.works.lease import LeaseReader
@@ -175,6 +175,9 @@ class WorkController:
 
     def _work_changed(self, change: Change[WorkView]) -> None:
         work, old = change.new, change.old
+        either = work or old
+        if either is None or plain.kind_of(either) is not None:
+            return  # an object without a run: `PlainController`
         if old is not None and (work is None or work.uid != old.uid):
             self._work_gone(old)
             old = None

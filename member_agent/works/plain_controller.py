@@ -1,0 +1,178 @@
+"""Brings objects without a run here, keeps them as their Works say, and removes them with their Works (see `plain`).
+
+They are looked at again from time to time: this member's people may change or delete them, and a refusal may have lost its
+ground. Nothing but a difference is written.
+"""
+
+from __future__ import annotations
+
+from apis import keys, kinds
+from machinery import errors
+from machinery.clock import Clock, stamp
+from machinery.informer import Change, Informer, Key, is_newer
+from machinery.port import Document, PatchType, Port, Preconditions
+from machinery.runner import WorkMetrics, run_workers
+from machinery.workqueue import WorkQueue
+from member_agent.settings import WorkSettings
+from member_agent.views import WorkView, project_work
+from member_agent.works import plain
+from member_agent.works.applier import WorkApplier
+from member_agent.works.namespaces import Namespaces
+from member_agent.works.plain import Apply, Keep, Whose
+from member_agent.works.planner import Refuse
+
+MANAGER = "volcano-federation-works"
+"""Field manager of objects that Works bring."""
+
+
+class PlainApplier:
+    """The one writer of such objects in the member."""
+
+    def __init__(self, local: Port) -> None:
+        self._local = local
+        self._namespaces = Namespaces(local)
+
+    async def present(self, work: WorkView, *, kind: kinds.Kind) -> Document | None:
+        """The object by a quorum read; None when there certainly is none."""
+        try:
+            return await self._local.get(kind, work.target.name, namespace=_namespace(work, kind))
+        except errors.NotFound:
+            return None
+
+    async def apply(self, work: WorkView, manifest: plain.Tree, *, kind: kinds.Kind, take: bool) -> None:
+        """Server-side apply, and the namespace if it is missing. Conflict: somebody else made it meanwhile."""
+        if kind.namespaced:
+            await self._namespaces.ensure(work.target.namespace)
+        try:
+            await self._local.patch(
+                kind,
+                work.target.name,
+                plain.body(work, manifest),
+                type=PatchType.APPLY,
+                namespace=_namespace(work, kind),
+                field_manager=MANAGER,
+                force=take,
+            )
+        except errors.NotFound:
+            self._namespaces.forget(work.target.namespace)
+            raise
+
+    async def let_go(self, work: WorkView, *, kind: kinds.Kind) -> None:
+        """It stays, without our marks."""
+        try:
+            await self._local.patch(
+                kind, work.target.name, plain.UNMARKED, type=PatchType.MERGE, namespace=_namespace(work, kind)
+            )
+        except errors.NotFound:
+            return
+
+    async def delete(self, work: WorkView, *, kind: kinds.Kind, uid: str) -> None:
+        """This very object goes."""
+        try:
+            await self._local.delete(
+                kind, work.target.name, namespace=_namespace(work, kind), preconditions=Preconditions(uid=uid)
+            )
+        except (errors.NotFound, errors.Conflict):
+            return
+
+
+def _namespace(work: WorkView, kind: kinds.Kind) -> str | None:
+    return work.target.namespace if kind.namespaced else None
+
+
+class PlainController:
+    """The part of the works role that has no runs. One worker per Work."""
+
+    def __init__(self, *, hub: Port, local: Port, works: Informer[WorkView], clock: Clock, settings: WorkSettings) -> None:
+        self._works = works
+        self._clock = clock
+        self._settings = settings
+        self._hub = WorkApplier(hub=hub, local=local)
+        self._applier = PlainApplier(local)
+        self._queue: WorkQueue[Key] = WorkQueue(clock)
+        self._written: dict[str, WorkView] = {}
+        """By UID, Works as our last status write returned them."""
+        self._looked: dict[str, tuple[str, float]] = {}
+        """By UID, the digest of the manifest that was carried out, and the boot second of the next look."""
+        self._leaving: dict[str, float] = {}
+        """By UID, the boot second until which the deletion of an object is asked for again."""
+        works.subscribe(self._work_changed)
+
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
+        """Until cancelled."""
+        await self._works.wait_synced()
+        await run_workers(self._queue, self._reconcile, workers=self._settings.plain_workers, name="plain", metrics=metrics)
+
+    def _work_changed(self, change: Change[WorkView]) -> None:
+        work, old = change.new, change.old
+        if old is not None and (work is None or work.uid != old.uid):
+            self._written.pop(old.uid, None)
+            self._looked.pop(old.uid, None)
+            self._leaving.pop(old.uid, None)
+        if work is not None and plain.kind_of(work) is not None:
+            self._queue.add(change.key)
+
+    async def _reconcile(self, key: Key) -> float | None:
+        work = self._newest(key)
+        kind = plain.kind_of(work) if work is not None else None
+        if work is None or kind is None:
+            return None
+        if work.deleting:
+            return await self._remove(work, kind=kind) if keys.WORK_FINALIZER in work.finalizers else None
+        if work.suspended:
+            return None
+        digest, due = self._looked.get(work.uid, ("", 0.0))
+        if digest == work.digest and due > self._clock.boot():
+            return due - self._clock.boot()
+        said = plain.unfit(work) or await self._bring(work, kind=kind)
+        status = plain.status(work, said, now=stamp(self._clock.now()))
+        if status is not None:
+            self._written[work.uid] = project_work(await self._hub.report(work, status))
+        self._looked[work.uid] = (work.digest, self._clock.boot() + self._settings.plain_again)
+        return self._settings.plain_again
+
+    def _newest(self, key: Key) -> WorkView | None:
+        """As the informer has it, or newer if we wrote since."""
+        known = self._works.get(*key)
+        written = self._written.get(known.uid) if known is not None else None
+        return written if known is not None and written is not None and is_newer(written.version, known.version) else known
+
+    async def _bring(self, work: WorkView, *, kind: kinds.Kind) -> Keep | Refuse:
+        """Read what is there, and write it where that is ours to do."""
+        raw = work.manifest if work.manifest is not None else await self._hub.manifest(work)
+        if raw is None:
+            raise errors.Conflict("the Work has changed hands", request=f"get Work {work.namespace}/{work.name}")
+        manifest = plain.read(raw)
+        document = await self._applier.present(work, kind=kind)
+        answer = plain.answer(work, manifest=manifest, present=plain.read(document) if document is not None else None)
+        if not isinstance(answer, Apply):
+            return answer
+        try:
+            await self._applier.apply(work, manifest, kind=kind, take=answer.take)
+        except tuple(plain.REFUSED) as error:
+            return plain.refusal(error, kind=kind)
+        return Keep(plain.APPLIED)
+
+    async def _remove(self, work: WorkView, *, kind: kinds.Kind) -> float | None:
+        """What is ours goes, or is let go where it is to be preserved; then the word the hub waits for."""
+        document = await self._applier.present(work, kind=kind)
+        present = plain.read(document) if document is not None else None
+        if present is not None and plain.whose(work, present) is Whose.OURS:
+            patient = self._clock.boot() < self._leaving.setdefault(
+                work.uid, self._clock.boot() + self._settings.plain_patience
+            )
+            if work.preserved or not await self._take_away(work, kind=kind, uid=str(present["metadata"]["uid"])):
+                if patient and not work.preserved:
+                    return self._settings.retry
+                await self._applier.let_go(work, kind=kind)
+        await self._hub.confirm(work)
+        return None
+
+    async def _take_away(self, work: WorkView, *, kind: kinds.Kind, uid: str) -> bool:
+        """False where it may not be deleted: a Queue goes after those under it, and one in use not at all. What stays is the
+        member's own from then on."""
+        try:
+            await self._applier.delete(work, kind=kind, uid=uid)
+        except (errors.Forbidden, errors.Invalid):
+            return False
+        return True
