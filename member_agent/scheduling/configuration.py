@@ -244,7 +244,9 @@ class _Reader:
                 continue
             if each.name in found:
                 self.problems.append(f"{where}.name: {each.name} stands there twice")
-            for name in sorted((each.arguments or {}).keys() - UPSTREAM_ARGUMENTS.get(each.name, frozenset())):
+            # An own action says itself, when it runs, what it makes of its arguments.
+            allowed = UPSTREAM_ARGUMENTS.get(each.name, (each.arguments or {}).keys())
+            for name in sorted((each.arguments or {}).keys() - allowed):
                 self.problems.append(f"{where}.arguments.{name}: action {each.name} has no such argument")
             found[each.name] = dict(each.arguments or {})
         return found

@@ -39,7 +39,7 @@ from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Gangs, Snapshot
 from member_agent.scheduling.telling import Teller
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupCounts, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
+from member_agent.views import GroupCounts, GroupStatus, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
 from member_agent.views.budgets import BudgetView
 from member_agent.views.namespaces import NamespaceView
 from member_agent.views.quotas import QuotaView
@@ -230,7 +230,7 @@ class SchedulingController:
             self._wake()
 
     def _pod_changed(self, change: Change[PodView]) -> None:
-        before = self._inventory.version
+        before, cleared = self._inventory.version, self._gangs.unclaimed
         self._inventory.pod_changed(change)
         key = self._gangs.pod_changed(change)
         self._evictor.pod_changed(change, ours=key is not None)
@@ -239,6 +239,7 @@ class SchedulingController:
             self._patience.forget_pod(change.old.uid)
         waits = pod is not None and not pod.node and not pod.ended and not self._inventory.assumed(pod.uid)
         freed = self._inventory.version != before and (pod is None or pod.ended)
+        freed = freed or self._gangs.unclaimed != cleared
         if (key is not None and waits) or freed or (pod is None and key is not None):
             self._wake()
         if key is not None:
@@ -368,9 +369,10 @@ class SchedulingController:
         return not self._runs(pod) or self._patience.held(pod, now=self._clock.boot())
 
 
-def _asks(group: GroupView) -> tuple[str, int, bool, int, HoldPhase]:
-    """What of a group decides on what is done for it."""
-    return group.phase, group.min_member, group.admitted, group.hold_wanted, phase_of(group)
+def _asks(group: GroupView) -> tuple[GroupView, HoldPhase]:
+    """What of a group decides on what is done for it: all of it, without what the scheduler itself writes there."""
+    plain = dataclasses.replace(group, version="", status=GroupStatus(phase=group.phase), hold=None)
+    return plain, phase_of(group)
 
 
 def _decides(queue: QueueView) -> QueueView:

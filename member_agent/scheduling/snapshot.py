@@ -138,6 +138,8 @@ class Gangs:
         """What was worked out of gangs of which no pod has changed since."""
         inventory.listen(self)
         self._nominated: dict[str, PodView] = {}
+        self.unclaimed = 0
+        """How many nodes that were nominated for foreign pods are not any more."""
         self._stands = Stands(self.pods, marked=self.neighbourhood.marked)
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
@@ -178,9 +180,11 @@ class Gangs:
         """Pods of other schedulers count where they are; of those that wait only a nominated node matters."""
         pod = change.new
         if pod is not None and pod.nominated and not (pod.node or pod.ended or pod.deleting):
+            before = self._nominated.get(pod.uid)
+            self.unclaimed += before is not None and before.nominated != pod.nominated
             self._nominated[pod.uid] = pod
         elif self._nominated and (last := pod or change.old) is not None:
-            self._nominated.pop(last.uid, None)
+            self.unclaimed += self._nominated.pop(last.uid, None) is not None
 
     def group_changed(self, change: Change[GroupView]) -> None:
         """Fold one change in: its pods count for the queue it names."""
@@ -290,11 +294,16 @@ class Gangs:
             gang = gang_of(key, tuple(pod for pod in self._wanting(key) if not held_back(pod)))
             if gang is not None:
                 waiting.append(gang)
-        candidates = [self.gated.asking(group) for group in pending.values() if group.phase == "Pending" and not group.admitted]
+        candidates = [
+            self.gated.asking(group)
+            for group in pending.values()
+            if group.phase == "Pending" and not group.admitted and not group.deleting
+        ]
         expected = [
             self.gated.asking(group, passed=True)
             for key, group in pending.items()
             if (group.phase != "Pending" or group.admitted)
+            and not group.deleting
             and not self.tally(key).total_placed
             and not resting(key)
             and key not in berths

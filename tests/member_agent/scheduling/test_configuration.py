@@ -167,6 +167,12 @@ def test_what_is_wrong_is_named_with_its_place(text: str, said: str) -> None:
     assert said in refused(text)
 
 
+def test_an_own_action_judges_its_arguments_itself() -> None:
+    known = Known(plugins=KNOWN.plugins, actions=KNOWN.actions | {"tidy"})
+    found = parse("actions: 'allocate, tidy'\nconfigurations: [{name: tidy, arguments: {every: 5m}}]", known=known)
+    assert found.arguments == {"tidy": {"every": "5m"}}
+
+
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     said = refused(plugin("name: gagn\n  - name: gang\n    enableX: true") + "configurations: [{name: y}]\n")
     assert "gagn" in said

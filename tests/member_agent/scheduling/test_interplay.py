@@ -8,7 +8,18 @@ from member_agent.scheduling.actions.allocate import allocate
 from member_agent.scheduling.earmarks import Earmark, Place
 from member_agent.scheduling.planner import BUILT_IN, plan
 from member_agent.scheduling.session import OpenSession
-from tests.member_agent.scheduling.build import USUAL, Made, configuration, decide, frozen, gang, nodes, queue, started
+from tests.member_agent.scheduling.build import (
+    USUAL,
+    Made,
+    admitted,
+    configuration,
+    decide,
+    frozen,
+    gang,
+    nodes,
+    queue,
+    started,
+)
 from tests.member_agent.scheduling.rounds import Rounds, victims
 from tests.member_agent.scheduling.test_shuffle import REGISTRY, by
 from tests.member_agent.test_room import shape
@@ -111,3 +122,11 @@ def test_nodes_kept_for_a_gang_are_not_kept_for_its_namesake_of_another_namespac
     (big,) = (each for each in session.waiting if each.key == ("ns", "big"))
     assert session.open_to(big) is None
     assert session.open_to(dataclasses.replace(big, key=("other", "big"))) is not None
+
+
+def test_a_group_that_is_being_deleted_is_not_let_in_and_keeps_nothing() -> None:
+    """Whoever holds its deletion up (a finalizer, a deletion in the foreground) holds nobody else up."""
+    going = gang("going", cpu=4, phase="Pending", deleting=True)
+    assert admitted(decide(nodes(4), going, gang("comes", cpu=4, phase="Pending", created="2026-02-01T00:00:00Z"))) == ["comes"]
+    going = dataclasses.replace(gang("going", pods=4, deleting=True), pods=())
+    assert admitted(decide(nodes(4), going, gang("comes", cpu=4, phase="Pending"))) == ["comes"]
