@@ -87,13 +87,24 @@ class RunRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=False
     tasks: dict[str, TaskSlice] = {}
 
 
+class Share(msgspec.Struct, frozen=True, array_like=True):
+    """What a part runs of one task: so many pods of `total`, of which `minimum` are needed, from index `offset` on."""
+
+    replicas: int
+    minimum: int
+    offset: int
+    total: int
+
+
 class Part(_Wire, frozen=True):
-    """One part of a run: its cluster is the key it is stored under."""
+    """One part of a run: its cluster is the key it is stored under. Without `shares`, by task, it runs all of the Job."""
 
     cluster_uid: str
     fence: int
     state: PartState = PartState.GRANTED
     ground: Ground | None = None
+    minimum: int = 0
+    shares: dict[str, Share] = {}
 
 
 class Past(_Wire, frozen=True):

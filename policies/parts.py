@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from apis import runs
+from apis.runs import Share
 from policies.division import Candidate, Divided, Strategy, divide, webster
 from policies.fit import Room
 from policies.shapes import Gang, Pool, Task
@@ -228,6 +230,24 @@ def gang_of(part: Part, gang: Gang, *, pool: Pool) -> Gang:
     shapes = {task.name: task.shape for task in gang.tasks}
     tasks = tuple(Task(each.name, each.replicas, each.minimum, shapes[each.name]) for each in part.tasks if each.replicas)
     return pool.gang(tasks, minimum=part.minimum)
+
+
+def is_whole(part: Part, gang: Gang) -> bool:
+    """It is all of the Job."""
+    return part.minimum == gang.minimum and part.replicas == gang.replicas
+
+
+def shares_of(part: Part) -> dict[str, Share]:
+    """A part as the binding records it."""
+    return {each.name: Share(each.replicas, each.minimum, each.offset, each.total) for each in part.tasks}
+
+
+def recorded(cluster: str, part: runs.Part) -> Part | None:
+    """The part that a binding records; None for all of the Job."""
+    if not part.shares:
+        return None
+    tasks = (TaskPart(name, each.replicas, each.minimum, each.offset, each.total) for name, each in part.shares.items())
+    return Part(cluster, tuple(tasks), part.minimum)
 
 
 # --- manifests -------------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
-from apis.runs import KEPT, BindingRun, Ground, Held, Part, PartState, Past, RefusalReason, encode
+from apis.runs import KEPT, BindingRun, Ground, Held, Part, PartState, Past, RefusalReason, Share, encode
 from policies import tables
 
 
@@ -33,9 +33,11 @@ class RunState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The planner chose: cluster name to (cluster UID, fence number)."""
+    """The planner chose: cluster name to (cluster UID, fence number). `shares`: minimum and shares of tasks of each part that
+    is not all of the Job."""
 
     parts: Mapping[str, tuple[str, int]]
+    shares: Mapping[str, tuple[int, Mapping[str, Share]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,10 @@ def _part(record: BindingRun, cluster: str, **changes: Any) -> BindingRun:
 
 
 def _grant(record: BindingRun, event: Grant) -> Step:
-    parts = {name: Part(cluster_uid=uid, fence=fence) for name, (uid, fence) in sorted(event.parts.items())}
+    parts = {}
+    for name, (uid, fence) in sorted(event.parts.items()):
+        minimum, shares = event.shares.get(name, (0, {}))
+        parts[name] = Part(cluster_uid=uid, fence=fence, minimum=minimum, shares=dict(shares))
     ended = tuple(Past(record.epoch, name, part.fence, part.ground) for name, part in sorted(record.parts.items()))
     past = (*record.past, *ended)[-KEPT:]
     epoch = max(record.epoch, record.least) + 1
@@ -208,40 +213,46 @@ def _restamp(record: BindingRun, event: Restamp) -> Step:
     return _part(record, event.cluster, fence=event.fence), (RewriteRecord(event.cluster),)
 
 
-def _stop(record: BindingRun, cluster: str, spent: int) -> BindingRun:
-    stopped = _part(record, cluster, state=PartState.STOPPING)
-    return _with(stopped, retries=record.retries + spent)
+def _stop(record: BindingRun, cluster: str, spent: int) -> tuple[BindingRun, tuple[Effect, ...]]:
+    """Stop a part, and all others with it: one epoch is one division, so that what is missing is not run beside it."""
+    stopped = _with(_part(record, cluster, state=PartState.STOPPING), retries=record.retries + spent)
+    return _stop_others(stopped)
+
+
+def _stop_others(record: BindingRun) -> tuple[BindingRun, tuple[Effect, ...]]:
+    live = [name for name, part in sorted(record.parts.items()) if part.state is PartState.GRANTED]
+    for name in live:
+        record = _part(record, name, state=PartState.STOPPING)
+    return record, tuple(DeleteWork(name) for name in live)
 
 
 def _refused(record: BindingRun, event: Refused) -> Step:
-    stopped = _stop(record, event.cluster, event.spent)
+    stopped, others = _stop(record, event.cluster, event.spent)
     # A member that knows a newer epoch says which; where it does not, guessing twice as high each time finds it soon.
     known = max(event.newest, 2 * record.epoch) if event.reason is RefusalReason.STALE_EPOCH else 0
     least = max(record.least, known)
-    return _with(stopped, refusals=record.refusals + 1, least=least), (DeleteWork(event.cluster),)
+    return _with(stopped, refusals=record.refusals + 1, least=least), (DeleteWork(event.cluster), *others)
 
 
 def _timed_out(record: BindingRun, event: StartTimedOut) -> Step:
     counts = {**record.start_timeouts, event.cluster: record.start_timeouts.get(event.cluster, 0) + 1}
-    return _with(_stop(record, event.cluster, event.spent), start_timeouts=counts), (DeleteWork(event.cluster),)
+    stopped, others = _stop(record, event.cluster, event.spent)
+    return _with(stopped, start_timeouts=counts), (DeleteWork(event.cluster), *others)
 
 
 def _withdrawn(record: BindingRun, event: Withdrawn) -> Step:
-    return _stop(record, event.cluster, event.spent), ()
+    return _stop(record, event.cluster, event.spent)
 
 
 def _locally_deleted(record: BindingRun, event: LocallyDeleted) -> Step:
     gone = _part(record, event.cluster, state=PartState.GONE, ground=Ground.CONFIRMED)
     held = record.held if event.again else Held.LOCALLY_DELETED
-    return _with(gone, held=held, retries=record.retries + event.spent), (DeleteWork(event.cluster),)
+    stopped, others = _stop_others(_with(gone, held=held, retries=record.retries + event.spent))
+    return stopped, (DeleteWork(event.cluster), *others)
 
 
 def _hold(record: BindingRun, event: Hold) -> Step:
-    held = _with(record, held=event.held)
-    live = [name for name, part in sorted(record.parts.items()) if part.state is PartState.GRANTED]
-    for name in live:
-        held = _part(held, name, state=PartState.STOPPING)
-    return _with(held, retries=record.retries + event.spent), tuple(DeleteWork(name) for name in live)
+    return _stop_others(_with(record, held=event.held, retries=record.retries + event.spent))
 
 
 def _resume(record: BindingRun, _: Resume) -> Step:
@@ -279,13 +290,13 @@ EDGES: Final[Mapping[tuple[RunState, type], Edge]] = {
     (_G, StartTimedOut): Edge("not started in time: H2, then again with a penalty", (_S,), _timed_out, PartState.GRANTED),
     (_G, Withdrawn): Edge("somebody deleted the Work: it is an order to stop", (_S,), _withdrawn, PartState.GRANTED),
     (_G, LocallyDeleted): Edge(
-        "A6: deleted in the member, confirmed gone; held unless its policy says to place it again",
-        (_G, _H, _W),
+        "A6: deleted in the member, confirmed gone; held unless its policy says to place it again; other parts stop",
+        (_S, _H, _W),
         _locally_deleted,
         PartState.GRANTED,
     ),
     (_G, Hold): Edge("H2: suspended or aborted while it runs", (_S,), _hold),
-    (_G, Resume): Edge("no longer held; another part runs on", (_G,), _resume),
+    (_G, Resume): Edge("no longer held", (_G,), _resume),
     (_G, End): Edge("a terminal phase was folded", (_E,), _nothing),
     (_S, Hold): Edge("held while it stops", (_S,), _hold),
     (_S, Resume): Edge("no longer held, still stopping", (_S,), _resume),

@@ -8,9 +8,9 @@ returned it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -208,11 +208,12 @@ class Applier:
         if job is None or binding.run is None or cluster not in binding.run.parts:
             raise Stale(f"nothing to create at {cluster}")
         record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
+        share = _share(job, run=binding.run, cluster=cluster)
         namespace = keys.execution_namespace(cluster)
         mark = (record.job, record.epoch, cluster)
         try:
             document = await self._port.create(
-                kinds.WORK, documents.work(record, cluster=cluster, job=job), namespace=namespace
+                kinds.WORK, documents.work(record, cluster=cluster, job=share), namespace=namespace
             )
         except AlreadyExists:
             return await self._existing(key, cluster=cluster, record_of=(record.job, record.epoch))
@@ -256,8 +257,9 @@ class Applier:
         if problems:
             raise Stale(f"the edited Job breaks a rule: {problems[0].field}: {problems[0].message}")
         record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
+        share = _share(job, run=binding.run, cluster=cluster)
         tree = documents.parse(await self._own_work(key, binding=binding, cluster=cluster))
-        made = documents.work(record, cluster=cluster, job=job)
+        made = documents.work(record, cluster=cluster, job=share)
         tree["metadata"]["annotations"] |= made["metadata"]["annotations"]
         tree["spec"]["workload"] = made["spec"]["workload"]
         name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
@@ -454,6 +456,14 @@ def _proof_epoch(item: Decide) -> int:
     """The epoch that must be gone: the one before, where the same write grants the next."""
     granted = any(isinstance(effect, CreateWork) for effect in item.effects)
     return item.run.epoch - 1 if granted and item.act is Act.PLACE else item.run.epoch
+
+
+def _share(job: Tree, *, run: BindingRun, cluster: str) -> Mapping[str, Any]:
+    """The manifest of a part; Stale where the Job has tasks that were never divided."""
+    try:
+        return documents.share(job, run=run, cluster=cluster)
+    except KeyError as error:
+        raise Stale(f"task {error} was not there when the Job was divided") from error
 
 
 def _number(annotations: Tree) -> int:

@@ -147,7 +147,7 @@ class DispatchController:
         if new is not None:
             self._note_trust(new)
         if new is not None and new.phase in TERMINAL and not (old and old.phase in TERMINAL) and new.record is not None:
-            self._stores.ledger.ended(new.record.job)
+            self._stores.ledger.part_ended(new)
             self._wake_waiting()
         self._touch(key)
 
@@ -221,9 +221,7 @@ class DispatchController:
             text = f"there is no Job {command.namespace}/{command.target[1]} with the UID that it names"
             self._events.warn(_about(kinds.COMMAND, command), reason="CommandWithoutTarget", message=text)
         elif command.action not in Order.__members__.values():
-            text = (
-                f"{command.action} of Command {command.name}: the hub acts on {', '.join(Order)} only; nothing was done"
-            )
+            text = f"{command.action} of Command {command.name}: the hub acts on {', '.join(Order)} only; nothing was done"
             self._events.warn(_about(kinds.JOB, job), reason="CommandNotSupported", message=text)
         else:
             text = f"{command.action} of Command {command.name}: the Job has ended; nothing was done"

@@ -10,7 +10,7 @@ import msgspec
 from apis import keys, kinds, naming, runs
 from apis.runs import BindingRun, Part, RunRecord, TaskSlice
 from federation.dispatch.items import Decide, Governed, Terms
-from policies import verdicts
+from policies import parts, verdicts
 from policies.views import VERDICTS
 
 Tree = dict[str, Any]
@@ -95,10 +95,15 @@ def decided(binding: Tree, *, item: Decide, replicas: int) -> Tree:
     if item.decision is not None:
         annotations[VERDICTS] = verdicts.encode(item.decision)
     spec = binding.setdefault("spec", {})
-    spec["clusters"] = [{"name": name, "replicas": replicas} for name in item.clusters]
+    spec["clusters"] = [{"name": name, "replicas": _part_of(item.run, name) or replicas} for name in item.clusters]
     if not spec["clusters"]:
         del spec["clusters"]
     return binding
+
+
+def _part_of(run: BindingRun, cluster: str) -> int:
+    """Pods of a part that is not all of the Job, else 0."""
+    return sum(each.replicas for each in run.parts[cluster].shares.values())
 
 
 def _policy_annotations(governed: Governed) -> Tree:
@@ -110,7 +115,8 @@ def _policy_annotations(governed: Governed) -> Tree:
 
 
 def run_record(run: BindingRun, *, cluster: str, job: Mapping[str, Any], terms: Terms) -> RunRecord:
-    """The run record of one Work: epoch and fence from the binding, the rest from what the user asked for."""
+    """The run record of one Work: epoch, fence and division from the binding, the rest from what the user asked for."""
+    shares = run.parts[cluster].shares
     return RunRecord(
         job=run.job,
         epoch=run.epoch,
@@ -120,7 +126,8 @@ def run_record(run: BindingRun, *, cluster: str, job: Mapping[str, Any], terms: 
         failover=terms.failover,
         fence_after=terms.fence_after,
         max_run_time=terms.max_run_time,
-        tasks={name: TaskSlice(offset=0, total=replicas) for name, replicas in _tasks(job)},
+        tasks={name: TaskSlice(offset=each.offset, total=each.total) for name, each in shares.items()}
+        or {name: TaskSlice(offset=0, total=replicas) for name, replicas in _tasks(job)},
     )
 
 
@@ -132,6 +139,12 @@ def _tasks(job: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
 def replicas(job: Mapping[str, Any]) -> int:
     """Pods of all tasks."""
     return sum(count for _, count in _tasks(job))
+
+
+def share(job: Mapping[str, Any], *, run: BindingRun, cluster: str) -> Mapping[str, Any]:
+    """The Job's manifest as a part runs it; KeyError where the Job has a task that was not divided."""
+    part = parts.recorded(cluster, run.parts[cluster])
+    return job if part is None else parts.revised(job, part, replicas=replicas(job))
 
 
 def work(record: RunRecord, *, cluster: str, job: Mapping[str, Any]) -> Tree:

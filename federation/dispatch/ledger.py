@@ -13,7 +13,8 @@ from typing import Final
 
 from apis.runs import PartState, RefusalReason
 from apis.vectors import ResourceVector
-from policies.shapes import Gang
+from policies import parts
+from policies.shapes import Gang, Pool
 from policies.statuses import TERMINAL
 from policies.views import BindingView, JobView, WorkView
 
@@ -44,6 +45,7 @@ class Ledger:
         self._open: dict[str, set[Entry]] = {}
         self._running: dict[str, tuple[str, ResourceVector]] = {}
         self._used: dict[str, ResourceVector] = {}
+        self._pool = Pool()
 
     # --- feeding -----------------------------------------------------------------------------------------------------
 
@@ -62,7 +64,13 @@ class Ledger:
         gang = job.gang if job is not None and job.uid == binding.job_uid else None
         for entry in sorted(live):
             if entry not in self._promises and gang is not None and job is not None:
-                self._put(entry, Promise(gang=gang, queue=job.queue))
+                part = parts.recorded(entry[2], run.parts[entry[2]])
+                self._put(entry, Promise(gang=self._share(gang, part), queue=job.queue))
+
+    def _share(self, gang: Gang, part: parts.Part | None) -> Gang:
+        """Of a Job that was divided before it got other tasks nobody knows the part: all of it is charged."""
+        known = part is not None and {each.name for each in part.tasks} <= {each.name for each in gang.tasks}
+        return parts.gang_of(part, gang, pool=self._pool) if part is not None and known else gang
 
     def lost_binding(self, job_uid: str) -> None:
         """The binding is gone, and with it every Work."""
@@ -93,6 +101,20 @@ class Ledger:
         """The Job's end was seen: it uses its queue no more."""
         self._stop_using(job_uid)
 
+    def part_ended(self, work: WorkView) -> None:
+        """The end of a Work was seen. Of a Job of several parts the others go on using the queue where it completed."""
+        if work.record is None:
+            return
+        job, epoch = work.record.job, work.record.epoch
+        promise = self._promises.get((job, epoch, work.cluster))
+        alone = sum(entry[1] == epoch for entry in self._of_job.get(job, ())) <= 1
+        queue, request = self._running.get(job, ("", ResourceVector()))
+        if alone or promise is None or not queue or work.phase != "Completed":
+            self._stop_using(job)
+            return
+        self._running[job] = (queue, request - promise.gang.requests)
+        self._used[queue] = self._used[queue] - promise.gang.requests
+
     # --- answering ---------------------------------------------------------------------------------------------------
 
     def promised(self, cluster: str, *, through: int) -> list[tuple[str, Gang]]:
@@ -121,10 +143,11 @@ class Ledger:
         self._of_job.setdefault(job, set()).add(entry)
         if old is None or old.version != promise.version:
             self._open.setdefault(cluster, set()).add(entry)
-        if old is None and job not in self._running:
-            request = promise.gang.requests
-            self._running[job] = (promise.queue, request)
-            self._used[promise.queue] = self._used.get(promise.queue, ResourceVector()) + request
+        beside = any(each[1] == entry[1] and each != entry for each in self._of_job[job])
+        if old is None and (beside or job not in self._running):
+            queue, sum_of_parts = self._running.get(job, (promise.queue, ResourceVector()))
+            self._running[job] = (queue, sum_of_parts + promise.gang.requests)
+            self._used[queue] = self._used.get(queue, ResourceVector()) + promise.gang.requests
 
     def _drop(self, entry: Entry) -> None:
         if self._promises.pop(entry, None) is None:

@@ -117,6 +117,7 @@ def look(case: Case, *, members: Mapping[str, Member], patience: Patience, again
     over = refused and binding is not None and binding.decision is not None and binding.decision.reason in ENDED_HERE
     if ended or unreadable or over or (refused and record.epoch == 0):
         seen.idle = True
+        seen.effects += _left_running(case, record)
         return seen
     for cluster in sorted(record.parts):
         _look_at_part(seen, cluster, case=case, member=members.get(cluster), patience=patience)
@@ -126,12 +127,22 @@ def look(case: Case, *, members: Mapping[str, Member], patience: Patience, again
     parts = seen.run.record.parts
     # What was to be created and is to be stopped after all is not created.
     seen.effects = [
-        each for each in seen.effects if not isinstance(each, CreateWork) or parts[each.cluster].state is PartState.GRANTED
+        each
+        for each in dict.fromkeys(seen.effects)
+        if not isinstance(each, CreateWork) or parts[each.cluster].state is PartState.GRANTED
     ]
     # While a Work of that name is anywhere, of whatever epoch, its pods may run: nothing is granted beside it.
     taken = bool(case.works) and seen.run.state in (RunState.WAITING, RunState.HELD)
     seen.idle = taken or bool(seen.sweeps) or job.deleting or (binding is not None and binding.left_alone)
     return seen
+
+
+def _left_running(case: Case, record: BindingRun) -> list[Effect]:
+    """One part's failure is the Job's: once it is recorded, the others stop."""
+    ended = case.binding.ended if case.binding is not None else ""
+    if ended not in TERMINAL or ended == "Completed" or len(record.parts) < 2:
+        return []
+    return [DeleteWork(work.cluster) for work in _running(case, record)]
 
 
 def _ended(case: Case) -> str:
@@ -180,7 +191,8 @@ def _look_at_part(seen: Look, cluster: str, *, case: Case, member: Member | None
             seen.effects.append(DeleteWork(cluster))
     else:
         why = _late(seen, work, case=case, patience=patience) or _stuck(seen, work, case=case, patience=patience)
-        _granted(seen, part, work=work, member=member, late=why)
+        spent = sum(_spent(each) for each in _running(case, seen.run.record))
+        _granted(seen, part, work=work, member=member, late=why, spent=max(spent, _spent(work)))
 
 
 def _belongs(work: WorkView, record: BindingRun) -> bool:
@@ -196,8 +208,9 @@ def _absent(seen: Look, cluster: str, part: Part) -> None:
         seen.effects.append(CreateWork(cluster))
 
 
-def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: Decision | None) -> None:
-    cluster, spent = work.cluster, _spent(work)
+def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: Decision | None, spent: int) -> None:
+    """`spent`: restarts of all parts, because all of them stop with this one."""
+    cluster = work.cluster
     fence = member.fence if member is not None else None
     stale = fence is not None and fence != part.fence
     if work.deleting:
@@ -315,5 +328,14 @@ def _look_at_edits(seen: Look, case: Case) -> None:
     job, record = case.job, seen.run.record
     if job is None or job.deleting or job.problem is not None or seen.run.state is not RunState.GRANTED:
         return
+    if not _as_divided(job, record):
+        return  # its status says that the edit is not carried out
     edited = [work for work in _running(case, record) if 0 < work.made_from < job.generation and work.gang is not None]
     seen.effects += [RewriteManifest(work.cluster) for work in edited]
+
+
+def _as_divided(job: JobView, record: BindingRun) -> bool:
+    """The Job has the tasks, replicas and minimum by which it was divided: indices of pods that run are not divided anew."""
+    now = {task.name: task.replicas for task in job.gang.tasks} if job.gang is not None else {}
+    shared = [part.shares for part in record.parts.values() if part.shares]
+    return all({name: share.total for name, share in each.items()} == now for each in shared)

@@ -25,12 +25,13 @@ from federation.dispatch.items import (
 from federation.dispatch.observing import Look, Patience, look, start_timeout_of
 from federation.dispatch.placing import Asked, Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
-from policies import durations, queueing
+from policies import durations, parts, queueing
 from policies.matching import DEFAULT, matching_policy, setting
+from policies.parts import Part
 from policies.placements import PolicyView
 from policies.queueing import Refusal
 from policies.runs import DeleteWork, Grant, Run, RunState, UnknownEdge, step
-from policies.shapes import Gang
+from policies.shapes import Gang, Pool
 from policies.statuses import TERMINAL
 from policies.verdicts import ENDED_HERE, UNCLEAR, Decision, Outcome, Wake, shortened
 from policies.views import BindingView, JobView, WorkView
@@ -61,6 +62,7 @@ class Planning:
         self._members: Mapping[str, Member] = {member.cluster.name: member for member in snapshot.members}
         self._used = dict(snapshot.used)
         self._chooser = Chooser(snapshot, rules=rules)
+        self._pool = Pool()
         self._items: list[Item] = []
         self._unseen = deque(sorted(snapshot.cases, key=self._first))
         self._left: list[Case] = []
@@ -278,17 +280,34 @@ class Planning:
                 self._asks.append((candidate.case.key, job.asked_as, choice.asks))
             self._tell(candidate, Act.WAIT, choice.decision)
             return
-        cluster = choice.parts[0].cluster
-        member = self._members[cluster]
-        self._chooser.take(cluster, gang, queue=job.queue)
+        shares = {part.cluster: self._share(part, gang) for part in choice.parts}
+        requests = sum((each.requests for each in shares.values()), gang.requests * 0)
+        verdict = queueing.admits(job, request=requests, queues=self._snapshot.queues, used=self._used)
+        if not verdict.passes:  # copies ask for more than one
+            text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
+            self._tell(candidate, Act.WAIT, text)
+            return
         ungranted = seen.run.record
-        seen.run, effects = step(seen.run, Grant({cluster: (member.cluster.id, member.fence or 0)}))
+        seen.run, effects = step(seen.run, self._grant(choice.parts, gang))
         seen.effects += effects
+        for cluster, share in shares.items():
+            self._chooser.take(cluster, share, queue=job.queue)
         for name in chain:
-            self._used[name] = self._used.get(name, gang.requests * 0) + gang.requests
+            self._used[name] = self._used.get(name, requests * 0) + requests
         item = self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision)
-        relied = self._versions(candidate.policy, chain=chain, fences=((cluster, member.fence or 0),))
+        fences = tuple((cluster, self._members[cluster].fence or 0) for cluster in shares)
+        relied = self._versions(candidate.policy, chain=chain, fences=fences)
         self._items.append(replace(item, ungranted=ungranted, versions=relied, sure=choice.sure))
+
+    def _share(self, part: Part, gang: Gang) -> Gang:
+        return gang if parts.is_whole(part, gang) else parts.gang_of(part, gang, pool=self._pool)
+
+    def _grant(self, chosen: Sequence[Part], gang: Gang) -> Grant:
+        members = {part.cluster: self._members[part.cluster] for part in chosen}
+        return Grant(
+            {name: (member.cluster.id, member.fence or 0) for name, member in members.items()},
+            {part.cluster: (part.minimum, parts.shares_of(part)) for part in chosen if not parts.is_whole(part, gang)},
+        )
 
     def _versions(self, policy: PolicyView, *, chain: Sequence[str], fences: tuple[tuple[str, int], ...]) -> Versions:
         queues = [self._snapshot.queues[name] for name in chain if name in self._snapshot.queues]

@@ -170,7 +170,8 @@ class Stores:
             return
         self._refused_works.add(work.uid)
         capacity = self.capacities.get(work.namespace, keys.MEMBER_LEASE)
-        subject = work.gang.digest if reason in _OF_THE_SHAPE and work.gang is not None else _job_uid(work)
+        shape = reason in _OF_THE_SHAPE and not self._is_part(work)
+        subject = work.gang.digest if shape and work.gang is not None else _job_uid(work)
         text = f"it refused: {reason} ({work.message})" if work.message else f"it refused: {reason}"
         pair = (subject, work.cluster)
         times = (self._closed[pair].times if pair in self._closed else 0) + 1
@@ -179,6 +180,12 @@ class Stores:
         if reason is RefusalReason.STALE_EPOCH:
             generation = -1  # nothing that the member publishes answers that; a greater epoch does
         self._closed[pair] = _Closed(generation, text, times, now + pause)
+
+    def _is_part(self, work: WorkView) -> bool:
+        """It runs a share of a Job, whose shape as a whole nobody refused."""
+        binding = self.recent_bindings.get(*work.binding)
+        part = binding.run.parts.get(work.cluster) if binding is not None and binding.run is not None else None
+        return part is not None and bool(part.shares)
 
     # --- orders of people --------------------------------------------------------------------------------------------
 

@@ -55,6 +55,8 @@ class Watch:
     checks: int = 0
     _read: int = 0
     _epochs: dict[str, int] = field(default_factory=dict)
+    _divided: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    """Clusters that each run a share of a Job, by its UID and epoch."""
     _starts: dict[str, list[tuple[int, StartRecord]]] = field(default_factory=dict)
     _bound: dict[tuple[str, str], dict[str, ResourceVector]] = field(default_factory=dict)
     _gangs: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
@@ -101,10 +103,12 @@ class Watch:
             return
         before = self._starts.setdefault(run.job, [])
         self._judge_again(run.epoch, start, before)
+        divided = self._divided.get((run.job, run.epoch), frozenset())
         for epoch, other in before:
             if epoch > run.epoch:
                 self._break(f"{start.pod} of epoch {run.epoch} was started after epoch {epoch}")
-            if (epoch != run.epoch or other.cluster != start.cluster) and other.overlaps(start):
+            elsewhere = other.cluster != start.cluster and not divided >= {other.cluster, start.cluster}
+            if (epoch != run.epoch or elsewhere) and other.overlaps(start):
                 what = f"epoch {epoch} in {other.cluster} and epoch {run.epoch} in {start.cluster}"
                 self._break(f"two runs of {start.job} at once: {what}")
             if epoch != run.epoch and self._succeeded([it for number, it in before if number == epoch], start.job):
@@ -163,6 +167,7 @@ class Watch:
         if run.epoch < self._epochs.get(run.job, 0):
             self._break(f"epoch of {new.name} went back from {self._epochs[run.job]} to {run.epoch}")
         self._epochs[run.job] = run.epoch
+        self._divided[run.job, run.epoch] = frozenset(name for name, part in run.parts.items() if part.shares)
         before = _run_of(old) if old is not None else None
         if before is not None and before.job == run.job:
             self._run_changed(new, before, run)
