@@ -17,9 +17,10 @@ from member_agent.scheduling.meters import Meters
 from member_agent.scheduling.patience import Patience
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Gangs
-from member_agent.scheduling.statuses import UNSCHEDULABLE, event_of, session_id, status_of
+from member_agent.scheduling.statuses import ON_THE_WAY, UNSCHEDULABLE, event_of, session_id, status_of
 from member_agent.settings import SchedulingSettings
 from member_agent.views import GroupCondition, GroupStatus, GroupView, HoldRecord
+from member_agent.views.waits import composed
 
 PODS_TOLD: Final = 16
 """Pods of one gang that get an event for a reason: they all wait for the same."""
@@ -58,6 +59,8 @@ class Teller:
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._admitted: set[Key] = set()
         self._reasons: dict[Key, Reason] = {}
+        self._left_over: dict[Key, str] = {}
+        """What the pods beyond its minimum of a gang that runs were last told, in one word."""
         self._begun = stamp(clock.now())
         self._sessions = 0
 
@@ -84,6 +87,7 @@ class Teller:
         """The group has gone."""
         self._admitted.discard(key)
         self._reasons.pop(key, None)
+        self._left_over.pop(key, None)
 
     def explain(self, reasons: Mapping[Key, Reason]) -> None:
         """Remember why gangs wait; a new word is written soon, new numbers for the same word at leisure."""
@@ -130,6 +134,7 @@ class Teller:
         answer = self._answer(group)
         if (wanted != group.status or answer is not None) and await self._applier.write_status(group, wanted, hold=answer):
             self._tell(group, wanted)
+        self._tell_left_over(group, wanted)
         return None
 
     def _tell(self, group: GroupView, status: GroupStatus) -> None:
@@ -143,10 +148,23 @@ class Teller:
         self._events.warn(about, reason="Unschedulable", message=now.message)
         if before is not None and before.reason == now.reason:
             return
-        pods = sorted(self._gangs.waiting((group.namespace, group.name)).values(), key=lambda pod: (len(pod.name), pod.name))
-        for pod in pods[:PODS_TOLD]:
+        self._tell_pods(group, now.message)
+
+    def _tell_left_over(self, group: GroupView, status: GroupStatus) -> None:
+        """Events for the pods beyond its minimum of a gang that has it: the group's condition says that all is well."""
+        key = (group.namespace, group.name)
+        reason = self._reasons.get(key)
+        if _unschedulable(status) is not None or not self._gangs.waiting(key):
+            self._left_over.pop(key, None)
+        elif reason is not None and reason.code not in ON_THE_WAY and self._left_over.get(key) != reason.code:
+            self._left_over[key] = reason.code
+            self._tell_pods(group, composed(reason.code, reason.sentence)[1])
+
+    def _tell_pods(self, group: GroupView, message: str) -> None:
+        waiting = self._gangs.waiting((group.namespace, group.name)).values()
+        for pod in sorted(waiting, key=lambda pod: (len(pod.name), pod.name))[:PODS_TOLD]:
             about = About(kinds.POD, pod.namespace, pod.name, pod.uid, pod.version)
-            self._events.warn(about, reason="FailedScheduling", message=now.message)
+            self._events.warn(about, reason="FailedScheduling", message=message)
 
 
 def _unschedulable(status: GroupStatus) -> GroupCondition | None:

@@ -185,3 +185,18 @@ def test_a_job_that_waits_says_in_its_own_status_what_fits_now_and_how_many_node
         await stage.until(lambda: len(stage.running("train")) == 3, timeout=60)
 
     play(story)
+
+
+def test_a_pod_that_its_gang_can_do_without_says_too_why_it_waits_and_says_it_once() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.world.client(EAST).create(
+            kinds.JOB, job("elastic", replicas=3, cpu="5", minimum=2, command="sleep 600"), namespace="default"
+        )
+        await stage.until(lambda: len(stage.running("elastic")) == 2, timeout=60)
+        await stage.until(lambda: bool(told(stage, "FailedScheduling")), timeout=60)
+        await stage.world.advance(60)
+        ((kind, message),) = told(stage, "FailedScheduling")
+        assert kind == "Pod" and "the gang has its minimum" in message and "cpu" in message
+        assert phase_of_group(stage) == "Running" and told(stage, "Unschedulable") == []
+
+    play(story)
