@@ -29,6 +29,7 @@ from controllers.ttl.keepers import Everyone
 from federation.clusters import fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
+from federation.dependencies.controller import DependenciesController
 from federation.dispatch.admission import problems_of
 from federation.dispatch.controller import DispatchController
 from federation.dispatch.rounds import Pace
@@ -197,6 +198,9 @@ async def _roles(
         label_keys=settings.label_keys,
         taints_evict=settings.taint_policies_evict,
     )
+    dependencies = DependenciesController(
+        port=port, informers=informers, projections=projections, events=events, clock=clock
+    )
     queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
@@ -210,6 +214,7 @@ async def _roles(
         for name, role in (
             ("clusters", clusters),
             ("queueing", queueing),
+            ("dependencies", dependencies),
             ("dispatch", dispatch),
             ("collection", collection),
             ("flows", flows),

@@ -143,6 +143,9 @@ class Member:
 
     async def _one(self, work: Tree) -> None:
         uid, meta = work["metadata"]["uid"], work["metadata"]
+        if keys.COMPANION in (meta.get("labels") or {}):
+            await self._companion(work)
+            return
         record = runs.decode_record(meta["annotations"][keys.RUN], where=meta["name"])
         if meta.get("deletionTimestamp"):
             await self._withdraw(work)
@@ -164,6 +167,12 @@ class Member:
                 return
             self.running[uid] = (work, None, self.clock.boot())
         await self._report(work)
+
+    async def _companion(self, work: Tree) -> None:
+        """What Jobs refer to is only let go of here."""
+        if work["metadata"].get("deletionTimestamp"):
+            work["metadata"]["finalizers"] = []
+            await self.port.replace(kinds.WORK, work["metadata"]["name"], work, namespace=self.namespace)
 
     async def _withdraw(self, work: Tree) -> None:
         uid, meta = work["metadata"]["uid"], work["metadata"]
