@@ -26,6 +26,7 @@ from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFoun
 from machinery.port import Document, PatchType, Port, Preconditions
 from policies import queueing, statuses
 from policies.members import QueueView, project_queue
+from policies.overrides import Overridden
 from policies.runs import CreateWork, DeleteWork, Effect, PassOn, RewriteManifest, RewriteRecord
 from policies.verdicts import Decision, Outcome
 from policies.views import BindingView, Problem, Projections, WorkView
@@ -37,6 +38,9 @@ Validate = Callable[[Document], Sequence[Problem]]
 
 Outdated = Callable[[Versions], str]
 """What a grant relied on and is no longer so, by what the hub knows now without asking; "" when all of it holds."""
+
+Overriding = Callable[[Tree, str], Overridden]
+"""A manifest as a cluster gets it, by the override policies of now."""
 
 AT_ONCE: Final = 0.05
 """Seconds after which a stale plan is made again: the event that outdated it is on its way."""
@@ -62,11 +66,28 @@ class Stale(Exception):
     """What the plan relied on is no longer so; a new look is needed."""
 
 
+class NotOverridden(Stale):
+    """An override policy that selects the Job cannot be carried out there; the text names it, its field and the reason."""
+
+
 class Applier:
     """Commits items. Remembers creates whose outcome is unknown, because after one an absent Work proves nothing, not even when
     a later create of the same Work was answered: only a raised fence number settles it."""
 
-    def __init__(self, port: Port, *, projections: Projections, validate: Validate, fences: Fences, outdated: Outdated) -> None:
+    def __init__(
+        self,
+        port: Port,
+        *,
+        projections: Projections,
+        validate: Validate,
+        fences: Fences,
+        outdated: Outdated,
+        overriding: Overriding,
+        refused: Callable[[Key, str], None],
+    ) -> None:
+        """`refused` is told of a case whose Work an override policy keeps from being made, and why."""
+        self._overriding = overriding
+        self._refused = refused
         self._fences = fences
         self._outdated = outdated
         self._port = port
@@ -201,6 +222,8 @@ class Applier:
                     case DeleteWork(cluster=cluster):
                         await self._delete(key, job_uid=binding.job_uid, cluster=cluster)
             except (Stale, ApiError) as error:
+                if isinstance(error, NotOverridden):
+                    self._refused(key, f"{effect.cluster}: {error}")
                 why = why or f"{type(effect).__name__} at {effect.cluster}: {error}"
         return tuple(works), why
 
@@ -209,12 +232,11 @@ class Applier:
             raise Stale(f"nothing to create at {cluster}")
         record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
         share = _share(job, run=binding.run, cluster=cluster)
+        work = self._overridden(documents.work(record, cluster=cluster, job=share), cluster=cluster)
         namespace = keys.execution_namespace(cluster)
         mark = (record.job, record.epoch, cluster)
         try:
-            document = await self._port.create(
-                kinds.WORK, documents.work(record, cluster=cluster, job=share), namespace=namespace
-            )
+            document = await self._port.create(kinds.WORK, work, namespace=namespace)
         except AlreadyExists:
             return await self._existing(key, cluster=cluster, record_of=(record.job, record.epoch))
         except (Invalid, TooLarge):
@@ -259,11 +281,21 @@ class Applier:
         record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
         share = _share(job, run=binding.run, cluster=cluster)
         tree = documents.parse(await self._own_work(key, binding=binding, cluster=cluster))
-        made = documents.work(record, cluster=cluster, job=share)
+        made = self._overridden(documents.work(record, cluster=cluster, job=share), cluster=cluster)
         tree["metadata"]["annotations"] |= made["metadata"]["annotations"]
         tree["spec"]["workload"] = made["spec"]["workload"]
         name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
         return [self._projections.work(await self._port.replace(kinds.WORK, name, tree, namespace=namespace))]
+
+    def _overridden(self, work: Tree, *, cluster: str) -> Tree:
+        """A new Work with what override policies change, and who did; raises NotOverridden."""
+        manifests = work["spec"]["workload"]["manifests"]
+        made = self._overriding(manifests[0], cluster)
+        if made.failure is not None:
+            raise NotOverridden(str(made.failure))
+        manifests[0] = dict(made.manifest)
+        work["metadata"]["annotations"] |= made.annotations()
+        return work
 
     async def _pass_on(self, key: Key, *, binding: BindingView, cluster: str) -> list[WorkView]:
         """The last Command, for the member to carry out: once, whoever dies when, by its id."""

@@ -30,6 +30,7 @@ from machinery.workqueue import WorkQueue
 from policies import durations
 from policies.capacities import CapacityView, only_the_member_can_tell
 from policies.members import CommandView, LeaseView, project_command
+from policies.overrides import OverrideView
 from policies.statuses import TERMINAL
 from policies.verdicts import Outcome
 from policies.views import BindingView, JobView, Projections, WorkView
@@ -76,7 +77,15 @@ class DispatchController:
         self._fences = fences
         self._stores = Stores(informers, projections=projections, fences=fences)
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
-        self._applier = Applier(port, projections=projections, validate=validate, fences=fences, outdated=self._stores.outdated)
+        self._applier = Applier(
+            port,
+            projections=projections,
+            validate=validate,
+            fences=fences,
+            outdated=self._stores.outdated,
+            overriding=self._stores.overridden,
+            refused=self._tell_not_overridden,
+        )
         self._asking = Asking(
             port=port,
             projections=projections,
@@ -103,6 +112,8 @@ class DispatchController:
         stores.works.subscribe(self._work_changed)
         for informer in stores.reconsidering:
             informer.subscribe(self._reconsider)
+        for overrides in (stores.overrides, stores.cluster_overrides):
+            overrides.subscribe(self._overrides_changed)
         self._commands.subscribe(self._command_changed)
         self._fences.subscribe(self._fence_raised)
         async with asyncio.TaskGroup() as group:
@@ -181,6 +192,16 @@ class DispatchController:
         for binding in self._stores.bindings.values():
             if cluster in binding.clusters and not binding.ended:
                 self._touch((binding.namespace, binding.job))
+
+    def _overrides_changed(self, _: Change[OverrideView]) -> None:
+        """A Work that could not be made may be made now."""
+        for key in sorted(self._failures):
+            self._touch(key)
+
+    def _tell_not_overridden(self, key: Key, text: str) -> None:
+        job = self._stores.jobs.get(*key)
+        if job is not None:
+            self._events.warn(_about(kinds.JOB, job), reason="ApplyOverridePolicyFailed", message=text)
 
     def _wake_waiting(self) -> None:
         self._dirty.add(self._waiting)

@@ -20,6 +20,7 @@ from policies import capacities, members, offers, placements, profiles, queueing
 from policies.capacities import CapacityView
 from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PriorityView, QueueView
 from policies.offers import OfferView
+from policies.overrides import Overridden, OverrideView, overridden, project_override
 from policies.placements import PolicyView
 from policies.profiles import Profile
 from policies.statuses import TERMINAL
@@ -75,6 +76,8 @@ class Stores:
         self.namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
         self.offers: Informer[OfferView] = informers.add(kinds.CLUSTER_OFFER, offers.project_offer)
         self.profiles: Informer[Profile] = informers.add(kinds.PLACEMENT_PROFILE, profiles.project_profile)
+        self.overrides: Informer[OverrideView] = informers.add(kinds.OVERRIDE_POLICY, project_override)
+        self.cluster_overrides: Informer[OverrideView] = informers.add(kinds.CLUSTER_OVERRIDE_POLICY, project_override)
         self.ledger = Ledger()
         self.recent_bindings = Recent(self.bindings)
         self._orders: dict[Key, list[Pending]] = {}
@@ -112,7 +115,14 @@ class Stores:
 
     async def wait_synced(self) -> None:
         """All of them have been listed."""
-        everything: tuple[Informer[Any], ...] = (self.jobs, self.bindings, self.works, *self.reconsidering)
+        everything: tuple[Informer[Any], ...] = (
+            self.jobs,
+            self.bindings,
+            self.works,
+            self.overrides,
+            self.cluster_overrides,
+            *self.reconsidering,
+        )
         for informer in everything:
             await informer.wait_synced()
 
@@ -264,6 +274,14 @@ class Stores:
             if lease is None or lease.fence != fence:
                 return f"the fence number of {cluster} is no longer {fence}"
         return ""
+
+    # --- overrides ---------------------------------------------------------------------------------------------------
+
+    def overridden(self, manifest: Mapping[str, Any], cluster: str) -> Overridden:
+        """A manifest as a cluster gets it, by the override policies of now."""
+        view = self.clusters.get(None, cluster)
+        policies = (*self.overrides.sorted(), *self.cluster_overrides.sorted())
+        return overridden(manifest, cluster=view, policies=policies) if view is not None else Overridden(manifest)
 
     # --- the snapshot ------------------------------------------------------------------------------------------------
 
