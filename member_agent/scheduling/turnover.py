@@ -137,10 +137,11 @@ class Turnover:
             return
         first, _ = split(gang, pods)
         needs = [(shape, len(listed)) for shape, listed in _by_shape(first)]
-        full = self._full(gang, earmark, needs)
+        full = over(session, gang, needs)
         if full is not None:
             self._keep(gang, earmark)
-            session.refuse(gang, full)
+            if self._more(earmark, needs):
+                session.refuse(gang, full)
             return
         spots = session.room.place(needs, within=self._cleared(earmark))
         if isinstance(spots, Shortage):
@@ -151,12 +152,20 @@ class Turnover:
             self.ended[gang.key] = None
             del self.kept[gang.key]
 
-    def _full(self, gang: Waiting, earmark: Earmark, needs: Sequence[tuple[PodShape, int]]) -> Reason | None:
-        """The limit of its queue that it would pass. About what is kept it was asked when that was cleared; a gang may need
-        more by now, or a scheduler before this one may have told only some of its pods their nodes."""
+    @staticmethod
+    def _more(earmark: Earmark, needs: Sequence[tuple[PodShape, int]]) -> bool:
+        """Whether a gang needs more than what is kept: it grew, or a scheduler before this one told only some of its pods their
+        nodes. Else its queue has no room because those who make some are still there."""
         kept = total(place.shape.requests * place.count for place in earmark.places)
         asked = total(shape.requests * count for shape, count in needs)
-        return over(self._session, gang, needs) if (asked - kept).positive() else None
+        return bool((asked - kept).positive())
+
+    def _allowed(self, gang: Waiting, shape: PodShape, pods: int) -> int:
+        """How many of the pods its queue takes; gangs that the hub admitted pass all limits."""
+        if gang.group.admitted:
+            return pods
+        with self._session.gates.aside(gang.key):
+            return self._session.tiers.allocatable(gang.group.queue, request=shape.requests, pods=pods).pods
 
     def _some(self, gang: Waiting, earmark: Earmark, pods: Sequence[PodView]) -> None:
         """Of a gang that has its minimum those start that find their room free."""
@@ -168,7 +177,8 @@ class Turnover:
             if not meant:
                 continue
             mask = self._mask(node for node, _ in meant)
-            spots = session.room.place_some(shape, min(len(listed), sum(left[key] for key in meant)), within=mask)
+            count = self._allowed(gang, shape, min(len(listed), sum(left[key] for key in meant)))
+            spots = session.room.place_some(shape, count, within=mask) if count else ()
             if spots and session.start(gang, listed[: sum(spot.count for spot in spots)], spots):
                 wait[shape.requests] -= sum(spot.count for spot in spots)
                 for spot in spots:

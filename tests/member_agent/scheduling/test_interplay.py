@@ -130,3 +130,18 @@ def test_a_group_that_is_being_deleted_is_not_let_in_and_keeps_nothing() -> None
     assert admitted(decide(nodes(4), going, gang("comes", cpu=4, phase="Pending", created="2026-02-01T00:00:00Z"))) == ["comes"]
     going = dataclasses.replace(gang("going", pods=4, deleting=True), pods=())
     assert admitted(decide(nodes(4), going, gang("comes", cpu=4, phase="Pending"))) == ["comes"]
+
+
+def test_room_in_a_queue_is_free_when_those_who_made_it_have_gone() -> None:
+    """The nodes have room at once; the queue has it only then, of a gang's minimum and of what is above it alike."""
+    low = gang("low", pods=4, minimum=1, on=["n0", "n0", "n1", "n1"], priority=10, phase="Running")
+    for minimum in (3, 1):
+        by_queue = LIMITED if minimum == 3 else configuration("priority", "predicates", "capacity", actions=ACTIONS)
+        high = gang("high", pods=3, minimum=minimum, priority=100)
+        world = Rounds(nodes(2, 2, 8), low, high, queues=[queue("default", capability=4)], by=by_queue)
+        for _ in range(8):
+            world.round(seconds=11)
+            assert sum(bool(pod.node) for pod in world.pods.values()) <= 4
+        world.until_quiet()
+        assert world.standing() == {"low": 1, "high": 3}
+        assert not world.ended
