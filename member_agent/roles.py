@@ -200,7 +200,14 @@ def _works(ground: Ground, stores: Stores, ledger: Ledger, *, foresight: Foresig
     return WorkController(
         hub=ground.hub,
         local=ground.local,
-        stores=WorkStores(works=stores.works, jobs=stores.jobs, pods=stores.pods, nodes=stores.nodes, queues=stores.queues),
+        stores=WorkStores(
+            works=stores.works,
+            jobs=stores.jobs,
+            pods=stores.pods,
+            nodes=stores.nodes,
+            queues=stores.queues,
+            priorities=stores.priorities,
+        ),
         projector=ground.projector,
         ledger=ledger,
         clock=ground.clock,

@@ -188,6 +188,9 @@ class WorkSettings(_Settings):
     retry: float = Field(
         default=1.0, gt=0, description="asking again for a Lease that no fencer holds yet, or a node that is away"
     )
+    companions_wait: float = Field(
+        default=10.0, ge=0, description="a Job waits so long for the queue and class it names: the hub sends them beside it"
+    )
     plain_workers: int = Field(default=8, gt=0, description="objects that Jobs refer to, brought here at once")
     plain_patience: float = Field(
         default=60.0,

@@ -24,7 +24,7 @@ from member_agent.asking import Foresight
 from member_agent.ledger import Ledger
 from member_agent.room import Shortage
 from member_agent.settings import ProtocolTimes, WorkSettings
-from member_agent.views import JobView, NodeView, PodView, Projector, QueueView, WorkView, project_work
+from member_agent.views import JobView, NodeView, PodView, PriorityView, Projector, QueueView, WorkView, project_work
 from member_agent.works import plain, planner, remains, report
 from member_agent.works.applier import WorkApplier
 from member_agent.works.epochs import Epochs
@@ -34,6 +34,7 @@ from member_agent.works.planner import Step, next_step
 from member_agent.works.remains import Left, Remains
 from member_agent.works.snapshot import LeaseAnswer, Snapshot
 from policies.capacities import only_the_member_can_tell
+from policies.dependencies import PRIVILEGED
 from policies.shapes import Gang
 
 MAX_STEPS = 24
@@ -64,6 +65,7 @@ class Stores:
     pods: Informer[PodView]
     nodes: Informer[NodeView]
     queues: Informer[QueueView]
+    priorities: Informer[PriorityView]
 
 
 @dataclass(slots=True)
@@ -94,6 +96,8 @@ class Memory:
     manifest: tuple[str, bytes] | None = None
     refused_edit: tuple[str, planner.Refuse] | None = None
     """Digest of a manifest that the Job cannot be changed to, and why."""
+    lacking_until: float | None = None
+    """Boot second until which what the Job names is waited for; None while nothing is missing."""
     work: WorkView | None = None
     job: JobView | None = None
     due: float | None = None
@@ -155,6 +159,7 @@ class WorkController:
             self._stores.pods,
             self._stores.nodes,
             self._stores.queues,
+            self._stores.priorities,
         ):
             await informer.wait_synced()
         async with asyncio.TaskGroup() as group:
@@ -253,6 +258,8 @@ class WorkController:
                 if snapshot.work.refusal is not None and step.seconds is None:
                     self._ledger.decided(work.uid)  # looked at again: the refusal stands
                 return step.seconds
+            if isinstance(step, planner.Lack):
+                return await self._lack(work, memory, step)
             if isinstance(step, planner.Report):
                 return await self._report(snapshot, memory)
             if isinstance(step, planner.ReportLeft):
@@ -293,10 +300,25 @@ class WorkController:
             lease=talk.lease,
             newest_epoch=self._epochs.newest(work.record.job) if work.record else 0,
             queue=self._stores.queues.get("", offered.queue) if offered else None,
+            lacking=self._lacking(offered, memory) if offered is not None and job is None else "",
         )
         if snapshot.ours and job is not None:
             memory.job_uid = job.uid
         return self._with_pods(snapshot, memory)
+
+    def _lacking(self, offered: JobView, memory: Memory) -> str:
+        """What the Job names and this member has not got, while it may still come."""
+        classes = {offered.priority_class} - {"", *PRIVILEGED}
+        missing = [f"Queue {offered.queue}"] if self._stores.queues.get("", offered.queue) is None else []
+        missing = [] if offered.queue == keys.DEFAULT_QUEUE else missing
+        missing += [f"PriorityClass {name}" for name in sorted(classes) if self._stores.priorities.get("", name) is None]
+        if not missing:
+            memory.lacking_until = None
+            return ""
+        now = self._clock.boot()
+        if memory.lacking_until is None:
+            memory.lacking_until = now + self._settings.companions_wait
+        return f"not here yet: {', '.join(missing)}" if now < memory.lacking_until else ""
 
     def _job(self, work: WorkView, memory: Memory) -> JobView | None:
         """The local Job: as its informer has it, or newer if we wrote or read it since."""
@@ -427,6 +449,16 @@ class WorkController:
                 memory.job = None
             case _:
                 raise AssertionError(f"no effect for {step}")
+
+    async def _lack(self, work: WorkView, memory: Memory, step: planner.Lack) -> float:
+        """What comes within a look is not worth a write."""
+        assert memory.lacking_until is not None
+        waited = self._clock.boot() - (memory.lacking_until - self._settings.companions_wait)
+        known = memory.work if memory.work is not None and is_newer(memory.work.version, work.version) else work
+        status = report.lacking(known, step.message, now=self._now())
+        if waited >= self._settings.retry and status.conditions != known.conditions:
+            await self._write(known, memory, status)
+        return self._settings.retry / 4
 
     async def _load(self, work: WorkView, memory: Memory) -> None:
         manifest = await self._applier.manifest(work)

@@ -46,6 +46,13 @@ class Accept:
 
 
 @dataclass(frozen=True, slots=True)
+class Lack:
+    """Say what is missing that the hub sends beside the Job, and wait for it a while."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refuse:
     """Write Applied=False."""
 
@@ -143,6 +150,7 @@ Step = (
     | AskJob
     | LoadManifest
     | Accept
+    | Lack
     | Refuse
     | Adopt
     | Update
@@ -211,7 +219,10 @@ def _enter(snapshot: Snapshot, *, retry: float) -> Step:
         stale = _stale(snapshot)
         if stale is not None:
             return stale
-    return _taken(snapshot) or Accept()
+    taken = _taken(snapshot)
+    if taken is None and snapshot.lacking:
+        return Lack(snapshot.lacking)
+    return taken or Accept()
 
 
 def _again(snapshot: Snapshot, *, retry: float) -> Step:

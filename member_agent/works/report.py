@@ -17,6 +17,8 @@ LOCALLY_DELETED: Final = "LocallyDeleted"
 NODE_UNREACHABLE: Final = "NodeUnreachable"
 UPDATED: Final = "Updated"
 """Condition that is there, and False, while the Job is not what the manifest says because it cannot be changed."""
+WAITING: Final = "Waiting"
+"""Condition that is there, and True, while the run waits for what the hub sends beside it."""
 NAMED: Final = 5
 """Pods and nodes named in a message; more are counted."""
 
@@ -72,6 +74,11 @@ def refused(work: WorkView, refusal: Refuse, *, now: str) -> Status:
     return Status(applied, None, "Unknown", Urgency.NOW)
 
 
+def lacking(work: WorkView, message: str, *, now: str) -> Status:
+    """Waiting=True: no answer yet, and why."""
+    return Status(_set(work, Condition(WAITING, "True", "CompanionMissing", message), now=now), None, "Unknown", Urgency.SOON)
+
+
 def lost(work: WorkView, *, job: JobView | None, now: str) -> Status:
     """Gone=True: the Job was deleted in the member, and nothing of the run is left."""
     message = "the Job was deleted in this member; it is not made again in this epoch"
@@ -95,6 +102,7 @@ def running(work: WorkView, job: JobView, *, now: str, edit: Refuse | None = Non
     for each in (prepared, unedited):
         if each is not None:
             conditions = _set(work, each, now=now, to=conditions)
+    conditions = tuple(each for each in conditions if each.type != WAITING)
     if edit is None and job.work_digest == work.digest:
         conditions = tuple(each for each in conditions if each.type != UPDATED)
     if work.applied and conditions == work.conditions and status_digest(manifest) == work.reported:

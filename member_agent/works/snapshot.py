@@ -71,6 +71,8 @@ class Snapshot:
     lease: LeaseAnswer | None = None
     newest_epoch: int = 0
     queue: QueueView | None = None
+    lacking: str = ""
+    """What the Job names and is still on its way here: queue, priority class; "" once nobody waits for it any more."""
     listed: bool = False
     traces: Mapping[str, Trace] = field(default_factory=dict)
     recorded: Mapping[str, Trace] = field(default_factory=dict)

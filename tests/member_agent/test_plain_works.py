@@ -124,6 +124,30 @@ def test_a_killed_agent_goes_on_and_runs_beside_notice_nothing() -> None:
     play(story)
 
 
+def test_a_job_waits_for_the_queue_and_class_that_are_on_their_way() -> None:
+    async def story(stage: Stage) -> None:
+        run = await stage.grant(job("train", queue="research", priorityClassName="urgent"))
+        await stage.world.advance(4)
+        waiting = stage.condition(run, "Waiting")
+        assert waiting["reason"] == "CompanionMissing" and stage.local("train") is None
+        assert "Queue research, PriorityClass urgent" in waiting["message"]
+        await bring(stage, typed(kinds.QUEUE, {"metadata": {"name": "research"}, "spec": {"weight": 1}}))
+        await bring(stage, typed(kinds.PRIORITY_CLASS, {"metadata": {"name": "urgent"}, "value": 1000}))
+        await stage.until(lambda: stage.local("train") is not None, timeout=3, what="it starts as soon as both are there")
+        await stage.until(lambda: stage.reported(run) == "Completed")
+        assert stage.condition(run, "Waiting") == {}
+
+    play(story)
+
+
+def test_nobody_waits_for_ever_for_a_queue_that_never_comes() -> None:
+    async def story(stage: Stage) -> None:
+        run = await stage.grant(job("train", queue="nowhere"))
+        await stage.until(lambda: stage.condition(run, "Applied") != {}, timeout=30, what="it gets an answer")
+
+    play(story)
+
+
 # --- the decision ----------------------------------------------------------------------------------------------------
 
 
