@@ -198,9 +198,7 @@ async def _roles(
         label_keys=settings.label_keys,
         taints_evict=settings.taint_policies_evict,
     )
-    dependencies = DependenciesController(
-        port=port, informers=informers, projections=projections, events=events, clock=clock
-    )
+    dependencies = DependenciesController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
