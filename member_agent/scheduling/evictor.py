@@ -7,6 +7,7 @@ evicted for it in vain is counted. Nominated nodes are written on the pods of be
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -57,8 +58,8 @@ class Evictor:
         self._earmarks = Earmarks(wait=wait)
         self._evictions: dict[str, Eviction] = {}
         """Decided, and not seen yet."""
-        self._stuck: dict[str, str] = {}
-        """Pods that could not be evicted, and their versions then."""
+        self._stuck: dict[str, PodView] = {}
+        """Pods that could not be evicted, as they were then."""
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self._nominations: WorkQueue[str] = WorkQueue(clock)
         self._nodes: dict[str, tuple[PodView, str]] = {}
@@ -144,7 +145,7 @@ class Evictor:
             if change.old is not None:
                 self._left(change.old.uid)
             return
-        if self._stuck.get(pod.uid, pod.version) != pod.version:
+        if pod.uid in self._stuck and self._stuck[pod.uid] != _settled(pod):
             del self._stuck[pod.uid]
         if pod.deleting or pod.ended:
             self._evictions.pop(pod.uid, None)
@@ -196,7 +197,7 @@ class Evictor:
         outcome, message = await self._applier.evict(eviction, now=stamp(self._clock.now()))
         if outcome is Bound.REFUSED:
             self._evictions.pop(uid, None)
-            self._stuck[uid] = eviction.pod.version
+            self._stuck[uid] = _settled(eviction.pod)
             self._ended(self._earmarks.stays(uid, why=f"pod {eviction.pod.name} could not be evicted: {message}"))
             self._wake()
             return None
@@ -219,3 +220,8 @@ class Evictor:
             if self._nodes.get(uid) == found:
                 del self._nodes[uid]
         return None
+
+
+def _settled(pod: PodView) -> PodView:
+    """The pod without what its kubelet says of it from time to time, and without what the try to evict it wrote."""
+    return dataclasses.replace(pod, version="", ready=False, evicted=False, restarts=0, trouble=None, ends=())
