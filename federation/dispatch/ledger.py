@@ -14,6 +14,7 @@ from typing import Final
 from apis.runs import PartState, RefusalReason
 from apis.vectors import ResourceVector
 from policies import parts
+from policies.federated_quotas import Holding
 from policies.shapes import Gang, Pool
 from policies.statuses import TERMINAL
 from policies.views import BindingView, JobView, WorkView
@@ -45,6 +46,8 @@ class Ledger:
         self._open: dict[str, set[Entry]] = {}
         self._running: dict[str, tuple[str, ResourceVector]] = {}
         self._used: dict[str, ResourceVector] = {}
+        self._in_namespace: dict[str, set[str]] = {}
+        self._namespace_of: dict[str, str] = {}
         self._pool = Pool()
 
     # --- feeding -----------------------------------------------------------------------------------------------------
@@ -61,6 +64,7 @@ class Ledger:
         }
         for entry in self._of_job.get(binding.job_uid, set()) - live:
             self._drop(entry)
+        self._lives_in(binding.job_uid, binding.namespace)
         gang = job.gang if job is not None and job.uid == binding.job_uid else None
         for entry in sorted(live):
             if entry not in self._promises and gang is not None and job is not None:
@@ -76,11 +80,13 @@ class Ledger:
         """The binding is gone, and with it every Work."""
         for entry in sorted(self._of_job.get(job_uid, ())):
             self._drop(entry)
+        self._in_namespace.get(self._namespace_of.pop(job_uid, ""), set()).discard(job_uid)
 
     def saw_work(self, work: WorkView) -> None:
         """A Work as it stands now. A restamped Work counts anew: the member looks at it again."""
         if work.record is None or not work.cluster:
             return
+        self._lives_in(work.record.job, work.binding[0])
         entry = (work.record.job, work.record.epoch, work.cluster)
         known = self._promises.get(entry)
         if known is None:
@@ -135,6 +141,21 @@ class Ledger:
     def used(self) -> Mapping[str, ResourceVector]:
         """What runs from each queue itself, descendants not counted."""
         return dict(self._used)
+
+    def holdings(self, namespaces: Iterable[str]) -> tuple[Holding, ...]:
+        """What live Jobs of these namespaces ask for, summed by namespace and cluster; what has ended asks for nothing."""
+        sums: dict[tuple[str, str], ResourceVector] = {}
+        for namespace in sorted(set(namespaces)):
+            for job in self._in_namespace.get(namespace, ()):
+                for entry in self._of_job.get(job, ()) if job in self._running else ():
+                    place = (namespace, entry[2])
+                    sums[place] = sums.get(place, ResourceVector()) + self._promises[entry].gang.requests
+        return tuple(Holding(namespace, cluster, amount) for (namespace, cluster), amount in sorted(sums.items()))
+
+    def _lives_in(self, job: str, namespace: str) -> None:
+        if namespace and job not in self._namespace_of:
+            self._namespace_of[job] = namespace
+            self._in_namespace.setdefault(namespace, set()).add(job)
 
     def _put(self, entry: Entry, promise: Promise) -> None:
         old = self._promises.get(entry)

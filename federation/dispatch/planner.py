@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apis.runs import BindingRun, Failover, PartState
+from apis.vectors import ResourceVector
 from federation.dispatch.items import (
     Act,
     Carry,
@@ -25,7 +26,8 @@ from federation.dispatch.items import (
 from federation.dispatch.observing import Look, Patience, look, start_timeout_of
 from federation.dispatch.placing import Asked, Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
-from policies import durations, parts, queueing
+from policies import durations, federated_quotas, parts, queueing
+from policies.federated_quotas import Holding
 from policies.matching import DEFAULT, matching_policy, setting
 from policies.parts import Part
 from policies.placements import PolicyView
@@ -33,7 +35,7 @@ from policies.queueing import Refusal
 from policies.runs import DeleteWork, Grant, Run, RunState, UnknownEdge, step
 from policies.shapes import Gang, Pool
 from policies.statuses import TERMINAL
-from policies.verdicts import ENDED_HERE, UNCLEAR, Decision, Outcome, Wake, shortened
+from policies.verdicts import ENDED_HERE, UNCLEAR, Decision, Outcome, Verdict, Wake, shortened
 from policies.views import BindingView, JobView, WorkView
 
 
@@ -61,6 +63,7 @@ class Planning:
         self._rules = rules
         self._members: Mapping[str, Member] = {member.cluster.name: member for member in snapshot.members}
         self._used = dict(snapshot.used)
+        self._holdings = list(snapshot.holdings)
         self._chooser = Chooser(snapshot, rules=rules)
         self._pool = Pool()
         self._items: list[Item] = []
@@ -268,7 +271,7 @@ class Planning:
     def _choose(self, candidate: _Waiting, gang: Gang) -> None:
         job, seen = candidate.job, candidate.seen
         chain = queueing.chain(job.queue, queues=self._snapshot.queues)
-        verdict = queueing.admits(job, request=gang.requests, queues=self._snapshot.queues, used=self._used)
+        verdict = self._admits(job, gang.requests)
         if not verdict.passes:
             text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
             self._tell(candidate, Act.WAIT, text)
@@ -282,7 +285,7 @@ class Planning:
             return
         shares = {part.cluster: self._share(part, gang) for part in choice.parts}
         requests = sum((each.requests for each in shares.values()), gang.requests * 0)
-        verdict = queueing.admits(job, request=requests, queues=self._snapshot.queues, used=self._used)
+        verdict = self._admits(job, requests)
         if not verdict.passes:  # copies ask for more than one
             text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
             self._tell(candidate, Act.WAIT, text)
@@ -292,12 +295,21 @@ class Planning:
         seen.effects += effects
         for cluster, share in shares.items():
             self._chooser.take(cluster, share, queue=job.queue)
+        self._holdings += [Holding(job.namespace, cluster, share.requests) for cluster, share in shares.items()]
         for name in chain:
             self._used[name] = self._used.get(name, requests * 0) + requests
         item = self._decide(candidate, act=Act.PLACE, seen=seen, decision=choice.decision)
         fences = tuple((cluster, self._members[cluster].fence or 0) for cluster in shares)
         relied = self._versions(candidate.policy, chain=chain, fences=fences)
         self._items.append(replace(item, ungranted=ungranted, versions=relied, sure=choice.sure))
+
+    def _admits(self, job: JobView, requests: ResourceVector) -> Verdict:
+        """By its queue, and by every quota of its namespace."""
+        verdict = queueing.admits(job, request=requests, queues=self._snapshot.queues, used=self._used)
+        if not verdict.passes or not self._snapshot.quotas:
+            return verdict
+        quotas = self._snapshot.quotas
+        return federated_quotas.admits(requests, namespace=job.namespace, quotas=quotas, holdings=self._holdings)
 
     def _share(self, part: Part, gang: Gang) -> Gang:
         return gang if parts.is_whole(part, gang) else parts.gang_of(part, gang, pool=self._pool)

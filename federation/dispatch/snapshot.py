@@ -9,6 +9,7 @@ from typing import Final
 
 from apis.vectors import ResourceVector
 from policies.capacities import CapacityView
+from policies.federated_quotas import FederatedQuotaView, Holding
 from policies.members import ClusterView, PriorityView, QueueView
 from policies.offers import OfferView
 from policies.placements import PolicyView
@@ -90,6 +91,9 @@ class Snapshot:
     """By name; the first of a cluster counts."""
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     """PlacementProfiles by name."""
+    quotas: tuple[FederatedQuotaView, ...] = ()
+    holdings: tuple[Holding, ...] = ()
+    """What live Jobs ask for in the namespaces that have quotas."""
 
 
 @dataclass(frozen=True, slots=True)

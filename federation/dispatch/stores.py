@@ -16,8 +16,9 @@ from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
 from federation.dispatch.trust import Trust
 from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
-from policies import capacities, members, offers, placements, profiles, queueing
+from policies import capacities, federated_quotas, members, offers, placements, profiles, queueing
 from policies.capacities import CapacityView
+from policies.federated_quotas import FederatedQuotaView
 from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PriorityView, QueueView
 from policies.offers import OfferView
 from policies.overrides import Overridden, OverrideView, overridden, project_override
@@ -78,6 +79,9 @@ class Stores:
         self.profiles: Informer[Profile] = informers.add(kinds.PLACEMENT_PROFILE, profiles.project_profile)
         self.overrides: Informer[OverrideView] = informers.add(kinds.OVERRIDE_POLICY, project_override)
         self.cluster_overrides: Informer[OverrideView] = informers.add(kinds.CLUSTER_OVERRIDE_POLICY, project_override)
+        self.quotas: Informer[FederatedQuotaView] = informers.add(
+            kinds.FEDERATED_RESOURCE_QUOTA, federated_quotas.project_federated_quota
+        )
         self.ledger = Ledger()
         self.recent_bindings = Recent(self.bindings)
         self._orders: dict[Key, list[Pending]] = {}
@@ -111,6 +115,7 @@ class Stores:
             self.namespaces,
             self.offers,
             self.profiles,
+            self.quotas,
         )
 
     async def wait_synced(self) -> None:
@@ -299,6 +304,8 @@ class Stores:
             closed=self._still_closed(now=now),
             offers=tuple(self.offers.sorted()),
             profiles={each.name: each for each in self.profiles.sorted()},
+            quotas=tuple(self.quotas.sorted()),
+            holdings=self.ledger.holdings(each.namespace for each in self.quotas.values()),
         )
 
     def _with_ancestors(

@@ -1,0 +1,37 @@
+"""A FederatedResourceQuota over two members: the second Job waits until the first has ended, whoever is killed."""
+
+from __future__ import annotations
+
+from apis import kinds
+from simulator.world import World
+from tests.support.stage import play
+from tests.support.stories import job, phase, why
+
+
+def test_a_namespace_never_uses_more_than_its_quota_over_all_clusters() -> None:
+    async def story(world: World) -> None:
+        kind = kinds.FEDERATED_RESOURCE_QUOTA
+        quota = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": "team", "namespace": "default"},
+            "spec": {"overall": {"cpu": "5"}},
+        }
+        await world.apply(quota)
+        await world.advance(2)
+        for name in ("first", "second", "third"):
+            await world.apply(job(name, pods=2, cpu=2, runs_for=40))
+            await world.advance(1)
+        await world.until(lambda: phase(world, "first") == "Running", timeout=30)
+        assert [phase(world, name) for name in ("second", "third")] == ["Pending", "Pending"]
+        assert "QuotaExceeded" in why(world, "second")
+        world.kill("hub")
+        await world.advance(20)
+        assert [phase(world, name) for name in ("second", "third")] == ["Pending", "Pending"]
+        await world.until(lambda: phase(world, "first") == "Completed", timeout=60)
+        await world.until(lambda: phase(world, "second") == "Running", timeout=30, what="its end lets the next one start")
+        assert phase(world, "third") == "Pending"
+        await world.apply({**quota, "spec": {"overall": {"cpu": "8"}}})
+        await world.until(lambda: phase(world, "third") == "Running", timeout=30, what="more quota lets it start")
+
+    play(story, pods={f"default/{name}": 2 for name in ("first", "second", "third")})
