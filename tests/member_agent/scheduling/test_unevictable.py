@@ -13,6 +13,8 @@ from simulator.api import MemoryPort
 from tests.member_agent.scheduling.test_stories import configure, create, pod
 from tests.member_agent.world import Stage, play
 
+pytestmark = pytest.mark.story
+
 BY = "actions: 'allocate, preempt'\ntiers: [{plugins: [{name: priority}, {name: predicates}]}]"
 
 

@@ -11,6 +11,8 @@ from machinery.port import PatchType
 from tests.member_agent.scheduling.test_stories import CAPACITY, configure, create, limit, pod, told
 from tests.member_agent.world import EAST, Stage, play
 
+pytestmark = pytest.mark.story
+
 Doc = dict[str, Any]
 
 
