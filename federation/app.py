@@ -36,6 +36,7 @@ from federation.dispatch.rounds import Pace
 from federation.dispatch.snapshot import Rules
 from federation.fences import Fences
 from federation.queueing.controller import QueueingController
+from federation.quotas.controller import QuotasController
 from federation.settings import HubSettings
 from machinery import crds, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
@@ -200,6 +201,7 @@ async def _roles(
     )
     dependencies = DependenciesController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
+    quotas = QuotasController(port=port, informers=informers, projections=projections, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
     crons = CronController(port=port, informers=informers, jobs=jobs, events=events, clock=clock)
@@ -215,6 +217,7 @@ async def _roles(
             ("dependencies", dependencies),
             ("dispatch", dispatch),
             ("collection", collection),
+            ("quotas", quotas),
             ("flows", flows),
             ("cron", crons),
             ("ttl", ttl),

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from apis.runs import BindingRun, Part, Share
 from apis.vectors import ResourceVector, total
 from federation.dispatch.items import Act, Decide
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Snapshot
+from federation.quotas.controller import holdings_of
 from policies.federated_quotas import FederatedQuotaView, Holding
+from policies.shapes import Pool
+from policies.views import BindingView
 from tests.federation.test_planner import QUEUES, RULES, case, decisions, member
+from tests.policies.build import gang, job, shape
 
 QUOTA = FederatedQuotaView("default", "team", overall={"cpu": 6000})
 
@@ -51,3 +58,17 @@ def test_a_quota_is_never_exceeded(sizes: list[int], limit: int, running: int) -
     used = total(each.job.gang.requests for each in cases if each.key[1] in placed and each.job and each.job.gang)
     assert not placed or used.get("cpu") + running * 1000 <= limit * 1000
     assert used.get("pods") <= 7000
+
+
+def test_a_divided_job_uses_in_every_cluster_what_its_part_asks_for() -> None:
+    of = gang(("work", 5, shape("1")))
+    shares = {"east": Share(2, 1, 0, 5), "west": Share(3, 1, 2, 5)}
+    divided = BindingRun(
+        job="uid-a", epoch=1, parts={name: Part("c", 1, minimum=1, shares={"work": each}) for name, each in shares.items()}
+    )
+    binding = BindingView("default", "a-job", "b", "1", job="a", job_uid="uid-a", run=divided)
+    found = {each.cluster: each.requests.get("cpu") for each in holdings_of(binding, job("a", of=of), pool=Pool())}
+    assert found == {"east": 2000, "west": 3000}
+    renamed = job("a", of=gang(("other", 5, shape("1"))))
+    assert {each.requests.get("cpu") for each in holdings_of(binding, renamed, pool=Pool())} == {5000}
+    assert not list(holdings_of(replace(binding, ended="Completed"), job("a", of=of), pool=Pool()))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from apis import kinds
-from simulator.world import World
+from simulator.world import Doc, World
 from tests.support.stage import play
 from tests.support.stories import job, phase, why
+
+
+def status(world: World) -> Doc:
+    """What the quota shows."""
+    return (world.get(kinds.FEDERATED_RESOURCE_QUOTA, "team") or {}).get("status") or {}
 
 
 def test_a_namespace_never_uses_more_than_its_quota_over_all_clusters() -> None:
@@ -25,6 +30,8 @@ def test_a_namespace_never_uses_more_than_its_quota_over_all_clusters() -> None:
         await world.until(lambda: phase(world, "first") == "Running", timeout=30)
         assert [phase(world, name) for name in ("second", "third")] == ["Pending", "Pending"]
         assert "QuotaExceeded" in why(world, "second")
+        await world.advance(2)
+        assert status(world) == {"overall": {"cpu": "5"}, "overallUsed": {"cpu": "4"}}
         world.kill("hub")
         await world.advance(20)
         assert [phase(world, name) for name in ("second", "third")] == ["Pending", "Pending"]
@@ -33,5 +40,9 @@ def test_a_namespace_never_uses_more_than_its_quota_over_all_clusters() -> None:
         assert phase(world, "third") == "Pending"
         await world.apply({**quota, "spec": {"overall": {"cpu": "8"}}})
         await world.until(lambda: phase(world, "third") == "Running", timeout=30, what="more quota lets it start")
+        for name in ("second", "third"):
+            await world.until(lambda name=name: phase(world, name) == "Completed", timeout=90)  # type: ignore[misc]
+        await world.advance(3)
+        assert status(world) == {"overall": {"cpu": "8"}, "overallUsed": {"cpu": "0"}}
 
     play(story, pods={f"default/{name}": 2 for name in ("first", "second", "third")})

@@ -1,0 +1,108 @@
+"""Writes the status of FederatedResourceQuotas (reference/karmada.md 3.9) from live bindings, a second after they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from apis import kinds
+from apis.runs import PartState
+from machinery.clock import Clock
+from machinery.errors import NotFound
+from machinery.informer import Change, Informer, Informers, Key
+from machinery.port import PatchType, Port
+from machinery.runner import WorkMetrics, run_workers
+from machinery.workqueue import WorkQueue
+from policies import federated_quotas, parts
+from policies.federated_quotas import FederatedQuotaView, Holding
+from policies.shapes import Pool
+from policies.views import BindingView, JobView, Projections
+
+COALESCE: Final = 1.0
+"""Seconds that changes of bindings wait for company: people read the status, nothing decides on it."""
+
+
+def holdings_of(binding: BindingView, job: JobView | None, *, pool: Pool) -> Iterator[Holding]:
+    """What a Job asks for in every cluster where a part of it may run; nothing once it has ended."""
+    if binding.run is None or binding.ended or job is None or job.gang is None or job.uid != binding.job_uid:
+        return
+    for cluster, part in sorted(binding.run.parts.items()):
+        if part.state is PartState.GONE:
+            continue
+        recorded = parts.recorded(cluster, part)
+        # Of a Job that was divided before it got other tasks nobody knows the part: all of it counts, as in the ledger.
+        known = recorded is not None and {each.name for each in recorded.tasks} <= {each.name for each in job.gang.tasks}
+        gang = parts.gang_of(recorded, job.gang, pool=pool) if recorded is not None and known else job.gang
+        yield Holding(binding.namespace, cluster, gang.requests)
+
+
+class QuotasController:
+    """The role. Keys are quotas."""
+
+    def __init__(self, *, port: Port, informers: Informers, projections: Projections, clock: Clock) -> None:
+        self._port = port
+        self._quotas: Informer[FederatedQuotaView] = informers.add(
+            kinds.FEDERATED_RESOURCE_QUOTA, federated_quotas.project_federated_quota
+        )
+        self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
+        self._work: WorkQueue[Key] = WorkQueue(clock)
+        self._pool = Pool()
+
+    async def run(self, metrics: WorkMetrics | None = None) -> None:
+        """Until cancelled."""
+        for informer in (self._quotas, self._bindings, self._jobs):
+            await informer.wait_synced()
+        self._quotas.subscribe(lambda change: self._work.add(change.key))
+        self._bindings.subscribe(self._binding_changed)
+        await run_workers(self._work, self._reconcile, workers=1, name="quotas", metrics=metrics)
+
+    def _binding_changed(self, change: Change[BindingView]) -> None:
+        for quota in self._quotas.values():
+            if quota.namespace == change.key[0]:
+                self._work.add_after((quota.namespace, quota.name), COALESCE)
+
+    async def _reconcile(self, key: Key) -> None:
+        """Read it, and write its status where that says anything else."""
+        quota = self._quotas.get(*key)
+        if quota is None or quota.deleting:
+            return
+        try:
+            document = await self._port.get(kinds.FEDERATED_RESOURCE_QUOTA, quota.name, namespace=quota.namespace)
+        except NotFound:
+            return
+        tree: dict[str, Any] = msgspec.json.decode(document)
+        quota = federated_quotas.project_federated_quota(document)
+        status = federated_quotas.status(quota, list(self._holdings(quota.namespace)))
+        if status == tree.get("status"):
+            return
+        # A list of a merge patch replaces the whole list; what is no longer assigned must be said to be gone.
+        body = {
+            "metadata": {"resourceVersion": quota.version},
+            "status": {"aggregatedStatus": None, **_replacing(status, tree)},
+        }
+        await self._port.patch(
+            kinds.FEDERATED_RESOURCE_QUOTA,
+            quota.name,
+            body,
+            type=PatchType.MERGE,
+            namespace=quota.namespace,
+            subresource="status",
+        )
+
+    def _holdings(self, namespace: str) -> Iterable[Holding]:
+        for binding in self._bindings.values():
+            if binding.namespace == namespace:
+                yield from holdings_of(binding, self._jobs.get(namespace, binding.job), pool=self._pool)
+
+
+def _replacing(status: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """The status as a merge patch: resources that the quota names no longer are taken out."""
+    before: dict[str, Any] = tree.get("status") or {}
+    made = dict(status)
+    for field in ("overall", "overallUsed"):
+        gone = dict.fromkeys(set(before.get(field) or {}) - set(status[field]))
+        made[field] = {**gone, **status[field]}
+    return made
