@@ -7,7 +7,7 @@ from typing import Any
 from apis import keys, kinds
 from simulator.world import Doc, World
 from tests.support.stage import play
-from tests.support.stories import job, phase, policy, queue
+from tests.support.stories import binding_run, job, phase, policy, queue
 
 
 def typed(kind: kinds.Kind, name: str, *, namespace: str = "", **body: Any) -> Doc:
@@ -113,3 +113,23 @@ def test_what_a_member_has_of_its_own_is_told_and_left_alone() -> None:
         assert (there(world, kinds.CONFIGMAP, "settings", member="west") or {})["data"] == {"a": "west"}
 
     play(story, pods={"default/train": 1})
+
+
+def test_the_webhooks_of_members_let_all_of_it_in_and_out() -> None:
+    """A member's webhook refuses Jobs of queues it has not got, and the end of a Queue with others under it."""
+
+    async def story(world: World) -> None:
+        await world.apply(queue("department", weight=1))
+        await world.apply(queue("research", weight=1, parent="department"))
+        await world.apply(job("train", queue="research", runs_for=20))
+        await world.until(lambda: phase(world, "train") == "Completed", timeout=60)
+        run = binding_run(world, "train")
+        assert run is not None and (run.epoch, run.refusals) == (1, 0)
+        (member,) = run.parts
+        await world.until(
+            lambda: all(there(world, kinds.QUEUE, name, member=member) is None for name in ("research", "department")),
+            timeout=200,
+            what="both queues leave, the lower one first",
+        )
+
+    play(story, pods={"default/train": 1}, admission=True)
