@@ -19,6 +19,7 @@ from e2e.controlplane.cluster import RunningCluster
 from e2e.controlplane.fleet import Federation
 from e2e.flows import text
 from e2e.jobs import Place, in_phase, place, tell
+from machinery import errors
 from machinery.kube import KubePort
 from machinery.port import PatchType
 
@@ -161,6 +162,29 @@ async def stage(cluster: RunningCluster, port: KubePort, *, run: str, story: str
         yield Stage(found, name, f"{DOMAIN}/{story}", stack)
 
 
+async def admitted(port: KubePort) -> None:
+    """Return once somebody judges Queues at the member: a test before this one may have killed its agent, and until another
+    leads nobody may change a Queue. As a person would, asks again; AssertionError after `PATIENCE`."""
+    body = {
+        "apiVersion": kinds.QUEUE.api_version,
+        "kind": kinds.QUEUE.kind,
+        "metadata": {"name": "asked-for-nothing"},
+        "spec": {},
+    }
+    said = ""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    await port.create(kinds.QUEUE, body, dry_run=True)
+                except errors.ServerFailed as error:
+                    said = error.message
+                    await asyncio.sleep(0.5)
+                else:
+                    return
+    raise AssertionError(f"nobody judged Queues within {PATIENCE:.0f} s: {said}")
+
+
 Story = Callable[[Stage], Coroutine[Any, Any, None]]
 """What is told on a stage; the stage is named after the function."""
 
@@ -174,6 +198,7 @@ class Theatre:
 
     async def tell(self, *stories: Story, on: str) -> None:
         """All stories to their ends on the member `on`; what went wrong is raised together."""
+        await admitted(self._ports[on])
         await tell(*(self._tell(story, on=on) for story in stories))
 
     async def _tell(self, story: Story, *, on: str) -> None:
