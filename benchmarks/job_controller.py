@@ -121,7 +121,7 @@ async def ours(kubeconfig: Path) -> None:
 async def raw(kubeconfig: Path, sample: Mapping[str, Any]) -> None:
     """Answers every Job with the writes of the sample; until killed."""
     gate = asyncio.Semaphore(WORKERS)
-    shares = {what: shares(sample["per_job"][what]) for what in sorted(sample["per_job"])}
+    writes = {what: shares(sample["per_job"][what]) for what in sorted(sample["per_job"])}
     async with Api(kubeconfig) as api, asyncio.TaskGroup() as group:
 
         async def write(call: Callable[[], Awaitable[object]]) -> None:
@@ -132,7 +132,7 @@ async def raw(kubeconfig: Path, sample: Mapping[str, Any]) -> None:
             async for line in events(api, kind, namespace=NAMESPACE if kind == kinds.JOB else None):
                 if kind == kinds.JOB and line.startswith(b'{"type":"ADDED"'):
                     metadata = orjson.loads(line)["object"]["metadata"]
-                    counts = {what: next(share) for what, share in shares.items()}
+                    counts = {what: next(share) for what, share in writes.items()}
                     for call in _writes(api, metadata, sample=sample, counts=counts):
                         group.create_task(write(call))
 
