@@ -1,8 +1,8 @@
-"""The DAG of a flow, on networkx: what depends on what, which step may start, what can still be reached."""
+"""The DAG of a flow, on networkx: what depends on what, what lies behind a step, which path is the longest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,10 +50,6 @@ class FlowGraph:
     def targets(self, step: str) -> tuple[str, ...]:
         """What a step waits for, each once."""
         return self._targets[step]
-
-    def startable(self, *, done: Set[str], started: Set[str]) -> list[str]:
-        """Steps not started whose targets are all done, in the order of the spec."""
-        return [step for step, names in self._targets.items() if step not in started and all(name in done for name in names)]
 
     def before(self, step: str) -> frozenset[str]:
         """Every step that this one waits for, directly or not."""

@@ -169,25 +169,6 @@ class FlowSpec(Wire, frozen=True):
     on_exit: list[Step] | None = None
 
 
-EXTENSIONS: Final = frozenset(
-    {
-        "template",
-        "flow",
-        "parameters",
-        "retry",
-        "timeout",
-        "failurePolicy",
-        "when",
-        "with",
-        "outputs",
-    }
-)
-"""Fields of a step beyond upstream."""
-
-FLOW_EXTENSIONS: Final = frozenset({"suspend", "maxParallel", "resumeFrom", "ttl", "deadline", "onExit"})
-"""Fields of a flow beyond upstream."""
-
-
 def named(steps: Iterable[Step]) -> dict[str, Step]:
     """Steps by name, in the order of the spec; upstream accepts a step listed twice: the last one counts."""
     return {step.name: step for step in steps}
