@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from typing import Any
 
@@ -11,12 +12,15 @@ from apis import keys, kinds
 from machinery import errors
 from machinery.port import PatchType, Port, Preconditions
 from member_agent.scheduling.decisions import Binding, Eviction
+from member_agent.scheduling.reasons import Reason
 from member_agent.views import GroupStatus, GroupView, HoldRecord, PodView, encode_hold
 from member_agent.views.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE
 from member_agent.volumes import Assignment
 
 MANAGER = "volcano-federation"
 """Who owns what is applied."""
+EVICTION_REFUSED = "EvictionRefused"
+"""Of the condition DisruptionTarget of a pod that stays."""
 
 
 class Bound(enum.Enum):
@@ -74,34 +78,44 @@ class SchedulingApplier:
             return
 
     async def evict(self, eviction: Eviction, *, now: str) -> tuple[Bound, str]:
-        """Tell the pod why it goes, then delete it; one that has changed hands or gone is gone. Raises when nobody knows
-        whether it happened; the same eviction is then tried again."""
-        pod, told = eviction.pod, {"lastTransitionTime": now, "message": eviction.reason.sentence}
-        conditions = [
-            {"type": "DisruptionTarget", "status": "True", "reason": eviction.reason.code, **told},
-            {"type": "Ready", "status": "False", "reason": eviction.reason.code, **told},
-        ]
-        # By apply conditions are merged by type: whatever the kubelet wrote beside them stays.
-        named = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        """Tell the pod why it goes, then delete it; one that has changed hands or gone is gone, one that must not be deleted is
+        told that it stays. Raises when nobody knows whether it happened; the same eviction is then tried again."""
+        pod, reason, told = eviction.pod, eviction.reason, False
         try:
-            await self._port.patch(
-                kinds.POD,
-                pod.name,
-                {"apiVersion": "v1", "kind": "Pod", "metadata": named, "status": {"conditions": conditions}},
-                type=PatchType.APPLY,
-                namespace=pod.namespace,
-                subresource="status",
-                field_manager=MANAGER,
-                force=True,
-            )
+            await self._disrupt(pod, reason, goes=True, now=now)
+            told = True
             await self._port.delete(kinds.POD, pod.name, namespace=pod.namespace, preconditions=Preconditions(uid=pod.uid))
         except (errors.NotFound, errors.Conflict):
             return Bound.DONE, ""
         except errors.ApiError as error:
             if error.outcome_unknown or isinstance(error, errors.Throttled):
                 raise
+            if told:
+                with contextlib.suppress(errors.NotFound, errors.Conflict):
+                    await self._disrupt(pod, Reason(EVICTION_REFUSED, error.message), goes=False, now=now)
             return Bound.REFUSED, error.message
         return Bound.DONE, ""
+
+    async def _disrupt(self, pod: PodView, reason: Reason, *, goes: bool, now: str) -> None:
+        """Say on a pod that it goes; or that it stays after all, and is as ready as it was."""
+        said = {"lastTransitionTime": now, "reason": reason.code, "message": reason.sentence}
+        ready = pod.ready and not goes
+        conditions = [
+            {"type": "DisruptionTarget", "status": "True" if goes else "False", **said},
+            {"type": "Ready", "status": "True" if ready else "False", **said},
+        ]
+        # By apply conditions are merged by type: whatever the kubelet wrote beside them stays.
+        named = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        await self._port.patch(
+            kinds.POD,
+            pod.name,
+            {"apiVersion": "v1", "kind": "Pod", "metadata": named, "status": {"conditions": conditions}},
+            type=PatchType.APPLY,
+            namespace=pod.namespace,
+            subresource="status",
+            field_manager=MANAGER,
+            force=True,
+        )
 
     async def nominate(self, pod: PodView, node: str) -> None:
         """Say on a pod which node is being cleared for it; "" takes it back."""

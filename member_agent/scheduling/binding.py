@@ -141,13 +141,14 @@ class Binder:
         key = gang_key(binding.pod)
         self._holds.look(key)
         group = self._groups.get(*key)
-        self._patience.refused(
-            binding,
-            message,
-            tally=self._gangs.tally(key),
-            minimum=group.min_member if group is not None else 1,
-            now=self._clock.boot(),
-        )
+        if binding.pod.uid in self._gangs.waiting(key):  # else it has gone, or a node, and nobody would forget it again
+            self._patience.refused(
+                binding,
+                message,
+                tally=self._gangs.tally(key),
+                minimum=group.min_member if group is not None else 1,
+                now=self._clock.boot(),
+            )
         self._told.look(key)
         self._wake()  # the round says what is left of the pause: a timer of our own would be lost beside an earlier one
 

@@ -1,9 +1,9 @@
 """Clears room for a gang: looks for pods that have to go, as few as it takes, with which the gang fits in one concrete plan.
 
 It is looked at the room as it will be once everybody who leaves has left. Nodes are opened one after the other, the cheapest
-first, for one pod of the gang after the other; then of the victims chosen everyone goes free without whom the plan holds, and
-the plugins are asked once more about those that are left. A gang that does not fit whole, with its victims gone and within the
-limits of its queue, has nobody evicted.
+first, for one pod of the gang after the other, and whole domains where pods elsewhere are in the way; then of the victims
+chosen everyone goes free without whom the plan holds, and the plugins are asked once more about those that are left. A gang
+that does not fit whole, with its victims gone and within the limits of its queue, has nobody evicted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from member_agent.room import Mask, Room, Shortage, Spot
 from member_agent.scheduling.candidates import Candidates, level_of
 from member_agent.scheduling.limiting import over
+from member_agent.scheduling.obstacles import Obstacle, obstacles
 from member_agent.scheduling.plugins.protocol import Victim
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession, by_shape
@@ -182,7 +183,7 @@ class _Attempt:
         """Whether the needs could fit, one by one, if all candidates went: most gangs are turned away here."""
         free = self._among.freed(self._room.free, out=self._gone)
         for shape, count in self._needs:
-            fits = np.where(self._open_rows(shape), np.int64(count), np.int64(0))
+            fits = np.where(self._open_rows(shape, self._within), np.int64(count), np.int64(0))
             for name, amount in shape.requests.items():
                 column = self._room.layout.columns.get(name)
                 if column is None:
@@ -204,14 +205,35 @@ class _Attempt:
         return sorted(self._out.values(), key=self._among.rank)
 
     def _place(self, shape: PodShape, count: int, taken: list[Spot]) -> bool:
-        """Room for so many pods, where it is free, and then on nodes that are opened."""
-        spots = self._room.place_some(shape, count, within=self._within)
+        """Room for so many pods, where it is free, then on nodes that are opened, then in domains that are."""
+        left = self._fill(shape, count, taken, within=self._within)
+        if left and shape.minds_others:
+            for obstacle in obstacles(self._among, shape, self._room.layout):
+                left = self._clear_way(shape, left, taken, obstacle) if left else 0
+        return not left
+
+    def _clear_way(self, shape: PodShape, left: int, taken: list[Spot], obstacle: Obstacle) -> int:
+        """Let pods go that are in the way in a whole domain; how many find no room even so."""
+        listed = [each for each in obstacle.pods if each.pod.uid not in self._gone]
+        gone = list(self._ask(self._gang, listed)) if listed else []
+        for victim in gone:
+            self._lose(victim)
+        within = obstacle.rows if self._within is None else obstacle.rows & self._within
+        after = self._fill(shape, left, taken, within=within) if gone else left
+        if after == left:
+            for victim in gone:
+                self._regain(victim)
+        return after
+
+    def _fill(self, shape: PodShape, count: int, taken: list[Spot], *, within: Mask | None) -> int:
+        """Room for pods within some nodes, where it is free, and then on nodes that are opened; how many find none."""
+        spots = self._room.place_some(shape, count, within=within)
         taken += spots
         left = count - sum(spot.count for spot in spots)
         if not left:
-            return True
+            return 0
         mask: Mask = np.zeros(len(self._room.layout.names), dtype=np.bool_)
-        ahead = self._among.prices(self._room, shape, within=self._open_rows(shape), out=self._gone)
+        ahead = self._among.prices(self._room, shape, within=self._open_rows(shape, within), out=self._gone)
         while left and ahead:
             _, _, _, row = heapq.heappop(ahead)
             mask[row] = True
@@ -222,7 +244,7 @@ class _Attempt:
             following = next((each for each in self._among.on(row) if each.pod.uid not in self._gone), None) if got else None
             if following is not None:
                 heapq.heappush(ahead, (level_of(following), 1, self._among.rank(following), row))
-        return not left
+        return left
 
     def _opened(self, shape: PodShape, row: int, left: int, mask: Mask) -> Sequence[Spot]:
         """Let pods go from a row until one more pod of the shape fits, no more than it takes; the places, taken."""
@@ -288,9 +310,9 @@ class _Attempt:
         """The limit of its queue that the gang would pass; gangs that the hub admitted pass all."""
         return over(self._session, self._gang, self._needs)
 
-    def _open_rows(self, shape: PodShape) -> Mask:
+    def _open_rows(self, shape: PodShape, within: Mask | None) -> Mask:
         admitted = self._room.admitted(shape)
-        return admitted if self._within is None else admitted & self._within
+        return admitted if within is None else admitted & within
 
     # --- changing ----------------------------------------------------------------------------------------------------
 

@@ -235,8 +235,9 @@ class SchedulingController:
         key = self._gangs.pod_changed(change)
         self._evictor.pod_changed(change, ours=key is not None)
         pod = change.new
-        if pod is None and change.old is not None:
-            self._patience.forget_pod(change.old.uid)
+        seen = pod or change.old
+        if seen is not None and (pod is None or pod.node or pod.ended):
+            self._patience.forget_pod(seen.uid)
         waits = pod is not None and not pod.node and not pod.ended and not self._inventory.assumed(pod.uid)
         freed = self._inventory.version != before and (pod is None or pod.ended)
         freed = freed or self._gangs.unclaimed != cleared

@@ -339,6 +339,7 @@ class Gangs:
                 leaving=self._leaving(going),
                 going=dict(going),
                 earmarks=tuple(earmarks),
+                wait=lambda key: len(self._waiting.get(key, ())),
                 spent=spent,
                 stuck=stuck,
             ),

@@ -43,6 +43,8 @@ class Holders:
     stuck: frozenset[str] = frozenset()
     """UIDs of pods that could not be evicted: nobody tries again until they change."""
     earmarks: tuple[Earmark, ...] = ()
+    wait: Callable[[Key], int] = lambda _: 1
+    """How many pods of a gang want nodes, those included that are held back for a while."""
     spent: frozenset[Key] = frozenset()
     """Gangs that had others evicted, did not start, and for which nothing has changed since: they evict nobody."""
 

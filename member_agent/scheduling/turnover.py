@@ -61,6 +61,8 @@ class Turnover:
             lost = next((text for place in earmark.places if (text := self._lost(place))), "")
             if lost:
                 self.ended[earmark.gang] = Reason("NodeLost", lost)
+            elif not self.holders.wait(earmark.gang):
+                self.ended[earmark.gang] = Reason("PodsGone", "the pods for which room was cleared have gone")
             else:
                 self.kept[earmark.gang] = earmark
                 self._charge(earmark, 1)
@@ -131,6 +133,11 @@ class Turnover:
         from member_agent.scheduling.actions.allocate import split  # actions know sessions, not the other way round
 
         session = self._session
+        barred = self._barred(gang)
+        if barred is not None:
+            self._keep(gang, earmark)
+            session.refuse(gang, barred)
+            return
         pods = session.tiers.tasks_in_order(gang.pods)
         if session.tiers.job_ready(gang, placed=gang.tally.placed):
             self._some(gang, earmark, pods)
@@ -151,6 +158,11 @@ class Turnover:
         else:
             self.ended[gang.key] = None
             del self.kept[gang.key]
+
+    def _barred(self, gang: Waiting) -> Reason | None:
+        """What keeps it from starting whatever room there is: pods that went meanwhile, or its queue."""
+        gone = gang.group.queue not in self._session.queues and not gang.group.admitted
+        return self._session.closed(gang) if gone else self._session.tiers.job_valid(gang)
 
     @staticmethod
     def _more(earmark: Earmark, needs: Sequence[tuple[PodShape, int]]) -> bool:

@@ -106,18 +106,18 @@ class Allocation:
                 heapq.heappush(ahead, (self._tiers.queue_order(name), name))
 
     def _try(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> None:
+        ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)
         with self._session.claims.aside(gang):
             reason = self._barred(gang)
             if reason is None:
-                ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)
                 reason = self._more(gang, pods, again=again) if ready else self._minimum(gang)
         if reason is None:
             return
         if not again:
             self._session.refuse(gang, reason)
         queue = self._session.queues.get(gang.group.queue)
-        if queue is not None and queue.fifo and not gang.group.admitted:
-            self._stopped.setdefault(queue.name, gang)
+        if queue is not None and queue.fifo and not (ready or gang.group.admitted):
+            self._stopped.setdefault(queue.name, gang)  # who has its minimum has had its turn
 
     def _barred(self, gang: Waiting) -> Reason | None:
         """What keeps local gangs of the queue from being tried."""

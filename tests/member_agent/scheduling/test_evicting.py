@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -59,6 +60,19 @@ async def test_a_refusal_is_a_fact_and_what_nobody_knows_is_tried_again() -> Non
     assert refused == (Bound.REFUSED, "not this one")
     with pytest.raises(errors.Throttled):
         await SchedulingApplier(Door(errors.Throttled("later"))).evict(EVICTION, now=NOW)  # type: ignore[arg-type]
+
+
+async def test_a_pod_that_stays_is_told_so_and_is_as_ready_as_it_was() -> None:
+    for ready in (True, False):
+        door = Door(errors.Forbidden("the webhook says no"))
+        eviction = dataclasses.replace(EVICTION, pod=dataclasses.replace(EVICTION.pod, ready=ready))
+        await SchedulingApplier(door).evict(eviction, now=NOW)  # type: ignore[arg-type]
+        told = [body["status"]["conditions"] for what, body in door.written if what.startswith("patch")]
+        assert len(told) == 2
+        conditions = {each["type"]: (each["status"], each["reason"]) for each in told[-1]}
+        assert conditions["DisruptionTarget"] == ("False", "EvictionRefused")
+        assert conditions["Ready"][0] == str(ready)
+        assert told[-1][0]["message"] == "the webhook says no"
 
 
 async def test_a_nomination_is_written_and_taken_back() -> None:

@@ -92,6 +92,14 @@ def test_in_such_a_line_pods_that_ask_for_nothing_wait_like_all_others() -> None
     assert started(decide(8, [large, free], line=queue("line"))) == {"free": 2}
 
 
+def test_in_such_a_line_a_gang_that_has_its_minimum_has_had_its_turn() -> None:
+    """Whether it runs since long or starts now: pods beyond its minimum that find no room hold nobody up."""
+    small = gang("small", queue="line", created="2026-01-02T00:00:00Z")
+    for on in (["n0", "n0"], []):
+        elastic = gang("elastic", pods=3, minimum=2, cpu=4, on=on, queue="line", phase="Running" if on else "Inqueue")
+        assert started(decide(9, [elastic, small], line=queue("line", fifo=True)))["small"] == 1
+
+
 def test_in_such_a_line_nobody_is_let_in_before_the_first() -> None:
     big = gang("big", asks=99, pods=0, minimum=1, phase="Pending", queue="line")
     small = gang("small", pods=0, minimum=1, phase="Pending", queue="line", created="2026-01-02T00:00:00Z")

@@ -11,8 +11,8 @@ from member_agent.scheduling.earmarks import Earmark, Place
 from member_agent.scheduling.planner import plan
 from member_agent.scheduling.turnover import CLEARING
 from member_agent.views.pods import Manner
-from policies.neighbours import HostPort
-from tests.member_agent.scheduling.around import apart, crew
+from policies.neighbours import HostPort, Neighbours
+from tests.member_agent.scheduling.around import ZONE, apart, crew, machine, spread
 from tests.member_agent.scheduling.build import Made, code, configuration, decide, gang, nodes, queue, started, why
 from tests.member_agent.scheduling.rounds import Rounds, of, victims
 from tests.member_agent.test_room import shape
@@ -228,6 +228,74 @@ def test_anti_affinity_is_cleared_too() -> None:
     world = Rounds(nodes(8), noisy, bystander, crew("high", apart("noisy"), priority=9), by=BY)
     world.until_quiet()
     assert world.standing() == {"bystander": 1, "high": 1}
+
+
+def test_anti_affinity_is_cleared_over_a_whole_zone() -> None:
+    """Nodes are free in the zone; who is in the way sits on another one of it, or keeps the newcomer away itself."""
+    machines = [machine("n0", cpu=1, zone="a"), machine("n1", cpu=8, zone="a"), machine("n2", cpu=1, zone="b")]
+    full = gang("full", on=["n2"], priority=99, phase="Running")
+    bystander = gang("bystander", on=["n1"], priority=1, phase="Running")
+    noisy = crew("noisy", on=["n0"], priority=5, phase="Running")
+    high = crew("high", apart("noisy", by=ZONE), priority=9)
+    assert victims(decide(machines, full, bystander, noisy, high, by=BY)) == ["noisy-0"]
+    world = Rounds(machines, full, bystander, noisy, high, by=BY)
+    world.until_quiet()
+    assert world.standing() == {"full": 1, "bystander": 1, "high": 1}
+    jealous = crew("jealous", apart("high", by=ZONE), on=["n0"], priority=5, phase="Running")
+    assert victims(decide(machines, full, bystander, jealous, crew("high", priority=9), by=BY)) == ["jealous-0"]
+
+
+def test_a_zone_is_not_cleared_where_who_is_in_the_way_is_more_important() -> None:
+    machines = [machine("n0", cpu=1, zone="a"), machine("n1", cpu=8, zone="a")]
+    noisy = crew("noisy", on=["n0"], priority=50, phase="Running")
+    little = crew("little", of="noisy", on=["n1"], priority=1, phase="Running")
+    found = decide(machines, noisy, little, crew("high", apart("noisy", by=ZONE), priority=9), by=BY)
+    assert not found.evictions
+
+
+def test_a_gang_apart_by_zone_has_every_zone_cleared_that_it_needs() -> None:
+    machines = [machine(f"{zone}{index}", cpu=2, zone=zone) for zone in "abc" for index in range(2)]
+    noisy = [crew(f"noisy-{zone}", of="noisy", on=[f"{zone}0"], priority=ord(zone), phase="Running") for zone in "abc"]
+    both = Neighbours(apart=(*apart("noisy", by=ZONE).apart, *apart("high", by=ZONE).apart))
+    found = decide(machines, *noisy, crew("high", both, pods=2, priority=200), by=BY)
+    assert victims(found) == ["noisy-a-0", "noisy-b-0"]
+
+
+def test_topology_spread_is_cleared_too() -> None:
+    """The gang's own kind fills one zone; in the other one there is room only where somebody else's pod of the kind goes."""
+    machines = [machine("n0", cpu=1, zone="a"), machine("n1", cpu=8, zone="a"), machine("n2", cpu=1, zone="b")]
+    full = gang("full", on=["n2"], priority=99, phase="Running")
+    same = crew("same", of="high", on=["n0"], priority=1, phase="Running")
+    found = decide(machines, full, same, crew("high", spread("high", by=ZONE), priority=9), by=BY)
+    assert victims(found) == ["same-0"]
+
+
+def test_room_that_is_cleared_for_pods_that_went_is_kept_no_longer() -> None:
+    world = Rounds(nodes(2, 2), low(), high(2), gang("next", pods=2, priority=5), by=BY)
+    world.round()
+    assert len(world.evictions) == 2
+    world.pods = {uid: pod for uid, pod in world.pods.items() if pod.group != "high"}
+    world.round(seconds=31)
+    assert [each.reason.code for each in world.ended] == ["PodsGone"]
+    world.until_quiet()
+    assert world.standing() == {"low": 4} or world.standing() == {"low": 2, "next": 2}
+
+
+def test_a_gang_of_which_pods_went_or_whose_queue_did_does_not_start_on_cleared_room() -> None:
+    """The room is free by then; a gang that is not whole, or without a queue, gets none of it before it is whole again."""
+    world = Rounds(nodes(2, 2), low(), high(2), by=BY)
+    world.round()
+    lost = world.pods.pop("uid-high-1")
+    world.round(seconds=31)
+    assert "high" not in world.standing()
+    assert code(world.plan, "high") == "NotEnoughTasks"
+    world.pods[lost.uid] = lost
+    queues, world.queues = world.queues, {}
+    world.round()
+    assert code(world.plan, "high") == "QueueMissing"
+    world.queues = queues
+    world.round()
+    assert world.standing()["high"] == 2
 
 
 def test_the_same_snapshot_gives_the_same_victims() -> None:
