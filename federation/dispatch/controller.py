@@ -19,6 +19,7 @@ from federation.dispatch.rounds import Pace, planned
 from federation.dispatch.snapshot import Case, Key, Order, Rules, Snapshot
 from federation.dispatch.stores import Pending, Stores
 from federation.dispatch.trust import REST
+from federation.dispatch.trying import RoundTrier
 from federation.fences import Fences
 from machinery.clock import Clock
 from machinery.errors import NotFound
@@ -125,6 +126,12 @@ class DispatchController:
             )
 
     # --- waking ------------------------------------------------------------------------------------------------------
+
+    def trier(self, namespace: str) -> Trier:
+        """The planner before what is known now, for whoever asks what would become of a Job of a namespace."""
+        known = self._stores.namespaces.get(None, namespace)
+        snapshot = self._stores.snapshot((), now=self._clock.boot())
+        return RoundTrier(snapshot, rules=self._rules, settings=known.settings if known is not None else {})
 
     def _touch(self, key: Key | None) -> None:
         if key is not None:

@@ -30,9 +30,12 @@ TIMEOUT_PENALTY = 0.25
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Parts by name of the cluster, or none, and the decision that says why. `asks`: clusters whose scheduler could tell more
-    than what they have published; `sure`: the clusters' own profiles say that it fits."""
+    than what they have published; `sure`: the clusters' own profiles say that it fits. `wish` and `chosen`: what it was made
+    from, for those who explain it."""
 
     decision: Decision
+    wish: Wish
+    chosen: Chosen
     parts: tuple[Part, ...] = ()
     asks: tuple[str, ...] = ()
     sure: bool = False
@@ -82,8 +85,8 @@ class Chooser:
         questions = [self._question(name, asked) for name in sorted(self._floors)]
         chosen = choose(questions, wish=wish, market=self._market, judge=judged, fits=self._fits)
         if not chosen.parts:
-            return Choice(_waiting(chosen, policy=asked.policy, told=told), asks=tuple(sorted(asks)))
-        return Choice(_placed(chosen, policy=asked.policy, told=told), chosen.parts, sure=not chosen.unsure)
+            return Choice(_waiting(chosen, policy=asked.policy, told=told), wish, chosen, asks=tuple(sorted(asks)))
+        return Choice(_placed(chosen, policy=asked.policy, told=told), wish, chosen, chosen.parts, sure=not chosen.unsure)
 
     def take(self, cluster: str, gang: Gang, *, queue: str) -> None:
         """What was chosen is promised that member."""
