@@ -33,6 +33,7 @@ from policies.capacities import CapacityView, only_the_member_can_tell
 from policies.members import CommandView, LeaseView, project_command
 from policies.overrides import OverrideView
 from policies.statuses import TERMINAL
+from policies.trials import Trier
 from policies.verdicts import Outcome
 from policies.views import BindingView, JobView, Projections, WorkView
 
