@@ -94,7 +94,7 @@ class ResourceVector(Mapping[str, int]):
         return f"ResourceVector({self._amounts})"
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} {text}" for name, text in self.to_quantities().items()) or "nothing"
+        return ", ".join(f"{name} {spoken(name, milli=amount)}" for name, amount in self._amounts.items()) or "nothing"
 
     def __add__(self, other: ResourceVector) -> ResourceVector:
         amounts = dict(self._amounts)
@@ -158,6 +158,28 @@ EMPTY: Final = ResourceVector()
 def quantity(resource: str, *, milli: int) -> Quantity:
     """An amount of a vector as a quantity, in the suffixes people write that resource in."""
     return Quantity(milli * _NANO_PER_MILLI, Format.BINARY if counts_bytes(resource) else Format.DECIMAL)
+
+
+_SUFFIXES: Final = (("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+def spoken(resource: str, *, milli: int) -> str:
+    """An amount of a vector for people: a plain number (97.6, not 97600m), odd bytes in the largest binary suffix (9.6Gi). Only
+    cpu below one core stays in milli, as people write it. What has more than three digits behind the point is rounded."""
+    if counts_bytes(resource):
+        amount = abs(milli) // MILLI
+        if milli % MILLI == 0 and amount % 2**20 == 0:
+            return str(quantity(resource, milli=milli))
+        suffix, unit = next((each for each in _SUFFIXES if amount >= each[1]), ("", 1))
+        return ("-" if milli < 0 else "") + _plain(amount / unit) + suffix
+    if resource.removeprefix("requests.").removeprefix("limits.") == "cpu" and 0 < abs(milli) < MILLI:
+        return f"{milli}m"
+    return _plain(milli / MILLI)
+
+
+def _plain(number: float) -> str:
+    """Without an exponent and without zeros at the end."""
+    return f"{number:.3f}".rstrip("0").rstrip(".")
 
 
 def total(vectors: Iterable[ResourceVector]) -> ResourceVector:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from apis.vectors import quantity
+from apis.vectors import spoken
 from member_agent.grouping import Company
 from member_agent.layout import Amounts, Layout, Mask, Rows
 from policies.shapes import ONE_POD, PodShape
@@ -49,7 +49,7 @@ def _lacking(room: Asked, name: str, amount: int, admitted: Mask) -> str:
         return f"no node has {name}"
     free = room.free[admitted, column]
     short = int((free < amount).sum())
-    most = quantity(name, milli=int(free.max())) if len(free) else 0
+    most = spoken(name, milli=int(free.max())) if len(free) else 0
     return f"{short} with too little {name} (most free: {most})" if short else ""
 
 

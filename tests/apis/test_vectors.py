@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apis.quantities import InvalidQuantity
-from apis.vectors import EMPTY, ResourceVector, total
+from apis.vectors import EMPTY, ResourceVector, spoken, total
 
 names = st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu", "hugepages-2Mi"])
 vectors = st.dictionaries(names, st.integers(-50, 50)).map(ResourceVector)
@@ -20,6 +20,29 @@ def test_a_resource_list_is_read_in_milli_units_and_written_canonically() -> Non
     assert vector.to_quantities() == {"cpu": "250m", "memory": "1536Mi", "pods": "3"}
     assert str(vector) == "cpu 250m, memory 1536Mi, pods 3"
     assert str(EMPTY) == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("name", "milli", "text"),
+    [
+        ("example.com/gpu", 97_600, "97.6"),
+        ("example.com/gpu", 96_000, "96"),
+        ("cpu", 97_600, "97.6"),
+        ("cpu", 250, "250m"),
+        ("requests.cpu", 500, "500m"),
+        ("cpu", -1_500, "-1.5"),
+        ("cpu", 0, "0"),
+        ("pods", 333_333, "333.333"),
+        ("memory", (1 << 30) * 1000, "1Gi"),
+        ("memory", 1536 * (1 << 20) * 1000, "1536Mi"),
+        ("memory", 10_307_921_510_400, "9.6Gi"),
+        ("memory", 10_307_921_510_123, "9.6Gi"),
+        ("memory", 999_000, "999"),
+        ("memory", -1_572_864_500, "-1.5Mi"),
+    ],
+)
+def test_people_read_plain_numbers(name: str, milli: int, text: str) -> None:
+    assert spoken(name, milli=milli) == text
 
 
 def test_a_malformed_amount_names_the_resource_and_the_text() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from apis.vectors import MILLI, quantity
+from apis.vectors import MILLI, spoken
 from member_agent.scheduling.plugins.protocol import Ballot, Plugin, Vote
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.snapshot import Waiting
@@ -35,15 +35,15 @@ class ResourceQuota(Plugin):
     def _over(self, quota: QuotaView, group: GroupView) -> list[str]:
         """Resources of which too little is left, as `cpu 3 of 4: 2 asked for`."""
         asked = asks(group)
-        spoken: dict[str, int] = {}
+        taken: dict[str, int] = {}
         for amounts in self._promised(quota):
             for name, amount in amounts.items():
-                spoken[name] = spoken.get(name, 0) + amount
+                taken[name] = taken.get(name, 0) + amount
         return [
-            f"{name} {quantity(name, milli=quota.used.get(name) + spoken.get(name, 0))} of "
-            f"{quantity(name, milli=quota.hard.get(name))}: {quantity(name, milli=amount)} asked for"
+            f"{name} {spoken(name, milli=quota.used.get(name) + taken.get(name, 0))} of "
+            f"{spoken(name, milli=quota.hard.get(name))}: {spoken(name, milli=amount)} asked for"
             for name in sorted(quota.named)
-            if (amount := asked.get(name, 0)) and amount > quota.left(name) - spoken.get(name, 0)
+            if (amount := asked.get(name, 0)) and amount > quota.left(name) - taken.get(name, 0)
         ]
 
     def _promised(self, quota: QuotaView) -> Iterator[Mapping[str, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from apis.vectors import ResourceVector, quantity
+from apis.vectors import ResourceVector, spoken
 from member_agent.scheduling.plugins.protocol import Allowance
 from member_agent.scheduling.reasons import Reason
 
@@ -15,7 +15,7 @@ QUEUE_FULL: Final = "QueueFull"
 def at_limit(held: Mapping[str, int], limit: Mapping[str, int]) -> str:
     """`cpu 96 of 96, memory 3Gi of 4Gi`."""
     return ", ".join(
-        f"{name} {quantity(name, milli=held.get(name, 0))} of {quantity(name, milli=amount)}"
+        f"{name} {spoken(name, milli=held.get(name, 0))} of {spoken(name, milli=amount)}"
         for name, amount in sorted(limit.items())
     )
 

@@ -89,6 +89,20 @@ def test_what_a_queue_deserves_is_not_taken_whatever_the_priorities() -> None:
     assert not decide(nodes(1, 1, 1), *thirds, coming("j4", queue="q3"), queues=three, by=PROPORTION).evictions
 
 
+@pytest.mark.parametrize("where", ["q3", "q4"])
+def test_a_newcomer_of_low_priority_reclaims_nothing_from_queues_within_their_shares(where: str) -> None:
+    """Three nodes, three queues with a gang each (8.5, reclaim 5): the newcomer waits, in one of them or in a queue of its own
+    whose share is less than a node, and says so."""
+    queues = [queue(f"q{number}") for number in range(1, 5)]
+    full = [running(f"j{index + 1}", f"n{index}", queue=f"q{index + 1}", priority=10_000) for index in range(3)]
+    world = rounds(3, *full, coming("j4", queue=where, priority=10), queues=queues, by=PROPORTION)
+    world.until_quiet()
+    assert not world.evictions
+    assert world.standing() == {"j1": 1, "j2": 1, "j3": 1}
+    assert world.gangs["ns", "j4"].group.phase == "Inqueue"
+    assert "j4" in {name for _, name in world.plan.waiting}
+
+
 def test_the_second_gang_of_a_queue_with_its_share_waits() -> None:
     world = rounds(
         3,

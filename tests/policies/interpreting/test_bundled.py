@@ -53,7 +53,7 @@ def test_a_spark_application_is_a_driver_and_its_executors_with_what_a_jvm_takes
     assert asks(SPARK) == {
         "driver": (
             1,
-            {"cpu": "1", "memory": str(ResourceVector({"memory": ((4 << 30) + int((4 << 30) * 0.1)) * 1000})).split()[1]},
+            {"cpu": "1", **ResourceVector({"memory": ((4 << 30) + int((4 << 30) * 0.1)) * 1000}).to_quantities()},
         ),
         "executor": (3, {"cpu": "500m", "memory": "9Gi", "nvidia.com/gpu": "2"}),
     }
