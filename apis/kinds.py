@@ -122,3 +122,4 @@ CLUSTER_RESOURCE_BINDING = Kind(
 CLUSTER_CAPACITY = Kind("volcano-federation.io", "v1alpha1", "ClusterCapacity", "clustercapacities")
 CLUSTER_OFFER = Kind("volcano-federation.io", "v1alpha1", "ClusterOffer", "clusteroffers", namespaced=False)
 PLACEMENT_PROFILE = Kind("volcano-federation.io", "v1alpha1", "PlacementProfile", "placementprofiles", namespaced=False)
+PLACEMENT_REVIEW = Kind("volcano-federation.io", "v1alpha1", "PlacementReview", "placementreviews")

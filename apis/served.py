@@ -16,6 +16,7 @@ from apis import (
     offer,
     policy,
     scheduling,
+    review,
     taint_policy,
     work,
 )
@@ -171,6 +172,19 @@ SERVED: Final[tuple[Served, ...]] = (
     ),
     Served(offer.PlacementProfile, short=("pprofile",), columns=(_AGE,), status=False),
 )
+    Served(
+        review.PlacementReview,
+        short=("preview",),
+        columns=(
+            Column("Outcome", ".status.outcome"),
+            Column("Reason", ".status.reason"),
+            Column("Cost", ".status.cost"),
+            Column("Currency", ".status.currency", wide=True),
+            Column("Finish", ".status.expectedFinish", "date", wide=True),
+            _AGE,
+        ),
+        rules=review.RULES,
+    ),
 
 BY_KIND: Final[dict[Kind, Served]] = {each.kind: each for each in SERVED}
 
