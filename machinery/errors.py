@@ -67,6 +67,11 @@ class Unauthorized(ApiError):
 class Forbidden(ApiError):
     """403."""
 
+    @property
+    def namespace_ends(self) -> bool:
+        """Whether nothing is made there because the namespace is being deleted: what was to be made goes with it."""
+        return any(each.field == "metadata.namespace" and "being terminated" in each.message for each in self.causes)
+
 
 class NotFound(ApiError):
     """404."""

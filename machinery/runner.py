@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
-from machinery.errors import ApiError
+from machinery.errors import ApiError, Forbidden
 from machinery.workqueue import QueueMetrics, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
@@ -85,10 +85,12 @@ async def _one(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[float | N
 
 
 def _report(error: Exception, key: Hashable, *, name: str, delay: float, failures: int) -> str:
-    """Log one failure: an answer of the API server in one line, anything else as the bug it is."""
+    """Log one failure: an answer of the API server in one line, anything else as the bug it is. That a namespace on its way out
+    takes nothing more is no news to anybody."""
     extra = {"worker": name, "key": str(key), "failures": failures, "retry_seconds": round(delay, 3)}
     if isinstance(error, ApiError):
-        log.warning("%s: %s: %s: %s", name, key, type(error).__name__, error, extra=extra)
+        level = logging.DEBUG if isinstance(error, Forbidden) and error.namespace_ends else logging.WARNING
+        log.log(level, "%s: %s: %s: %s", name, key, type(error).__name__, error, extra=extra)
         return "refused"
     log.error("%s: %s: unexpected %s", name, key, type(error).__name__, exc_info=error, extra=extra)
     return "bug"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from machinery.errors import Conflict, Throttled
+from machinery.errors import Conflict, FieldCause, Throttled, from_status
 from machinery.metrics import Metrics
 from machinery.runner import run_workers
 from machinery.workqueue import QueueMetrics, WorkQueue
@@ -57,6 +58,23 @@ async def test_a_bug_in_one_key_stops_neither_that_key_nor_another() -> None:
     assert await run_for(10, queue, reconcile) == ["bug", "done", "bug", "done"]
     assert done == ["good", "bad"]
     assert queue.failures("bad") == 0
+
+
+async def test_that_a_namespace_on_its_way_out_takes_nothing_more_warns_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    queue: WorkQueue[str] = WorkQueue(LoopClock(), base=1.0)
+    causes = [FieldCause("metadata.namespace", "namespace team is being terminated")]
+    ends = from_status(code=403, reason="Forbidden", message="forbidden", request="create pods", causes=causes)
+    denied = from_status(code=403, reason="Forbidden", message="not yours", request="create pods")
+    answers = [ends, denied]
+
+    async def reconcile(key: str) -> None:
+        if answers:
+            raise answers.pop(0)
+
+    queue.add("team/train")
+    with caplog.at_level(logging.INFO):
+        assert await run_for(10, queue, reconcile) == ["refused", "refused", "done"]
+    assert [record.getMessage() for record in caplog.records] == ["test: team/train: Forbidden: create pods: not yours"]
 
 
 async def test_an_answer_of_the_server_is_retried_with_back_off(caplog: pytest.LogCaptureFixture) -> None:
