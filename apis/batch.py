@@ -1,4 +1,4 @@
-"""batch.volcano.sh/v1alpha1: Job and CronJob (reference/volcano.md 1.1, 1.2, 1.8)."""
+"""batch.volcano.sh/v1alpha1: Job (reference/volcano.md 1.1, 1.2)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import ConfigDict, Field
 
 from apis import kinds
-from apis.meta import Condition, Model, ObjectMeta, Resource
+from apis.meta import Model, Resource
 from apis.quantities import MAX_LENGTH, PATTERN
 from apis.schema import (
     LABEL,
     OPAQUE,
     SUBDOMAIN,
-    UNDEFAULTED,
     Count,
     Duration,
     Int32,
@@ -32,8 +31,6 @@ MAX_TASK_POLICIES: Final = 32
 MAX_VOLUMES: Final = 128
 MAX_PLUGINS: Final = 32
 DEFAULT_MAX_RETRY: Final = 3
-MAX_CRON_NAME: Final = 52
-"""Characters of a CronJob's name: its Jobs add the minute they are for, and their pods more."""
 
 ANY_EVENT: Final = "*"
 EVENTS: Final = (ANY_EVENT, "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated")
@@ -364,72 +361,3 @@ class Job(Resource):
 
     spec: Annotated[JobSpec, Field(json_schema_extra=JOB_RULES)] = JobSpec()
     status: JobStatus | None = None
-
-
-class CronJobTemplate(Model):
-    metadata: Annotated[ObjectMeta | None, Field(json_schema_extra={"x-opaque-metadata": True})] = None
-    spec: Annotated[JobSpec | None, Field(json_schema_extra={UNDEFAULTED: True})] = None
-
-
-CRON_RULES: Final = (
-    Rule(
-        f"self.metadata.name.size() <= {MAX_CRON_NAME}",
-        f"must be no more than {MAX_CRON_NAME} characters",
-        ".metadata.name",
-    ),
-)
-CRON_SPEC_RULES: Final = rules(
-    Rule(
-        "!has(self.schedule) || !self.schedule.contains('TZ')",
-        "cannot use TZ or CRON_TZ in schedule, use timeZone",
-        ".schedule",
-    ),
-    Rule("!has(self.timeZone) || self.timeZone != ''", "timeZone must be nil or non-empty string", ".timeZone"),
-    Rule(
-        "!has(self.timeZone) || self.timeZone.lowerAscii() != 'local'",
-        "timeZone must be an explicit time zone as defined in the IANA database, not Local",
-        ".timeZone",
-    ),
-)
-
-
-class CronJobSpec(Model):
-    """When Jobs are made, and how many are kept."""
-
-    model_config = ConfigDict(json_schema_extra=CRON_SPEC_RULES)
-
-    schedule: Annotated[str, served(minLength=1, maxLength=1024)]
-    time_zone: Annotated[str | None, served(maxLength=255)] = None
-    starting_deadline_seconds: Annotated[int | None, served(format="int64", minimum=0)] = None
-    concurrency_policy: Annotated[str | None, one_of("Allow", "Forbid", "Replace", default="Allow")] = None
-    suspend: Annotated[bool | None, served(default=False)] = None
-    job_template: CronJobTemplate
-    successful_jobs_history_limit: Annotated[Count | None, served(default=3)] = None
-    failed_jobs_history_limit: Annotated[Count | None, served(default=1)] = None
-
-
-class ObjectReference(Model):
-    api_version: str | None = None
-    kind: str | None = None
-    namespace: str | None = None
-    name: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    field_path: str | None = None
-
-
-class CronJobStatus(Model):
-    active: list[ObjectReference] | None = None
-    last_schedule_time: Time | None = None
-    last_successful_time: Time | None = None
-    conditions: list[Condition] | None = None
-    """Ours: `Scheduling` says why no run is started."""
-
-
-class CronJob(Resource):
-    """A Job made on a schedule."""
-
-    served_as: ClassVar[kinds.Kind] = kinds.CRON_JOB
-
-    spec: CronJobSpec
-    status: CronJobStatus | None = None

@@ -94,8 +94,8 @@ def _column(column: Column) -> Schema:
 def _structural(raw: Mapping[str, Any], *, defs: Mapping[str, Any], bare: bool, defaults: bool) -> Schema:
     """One node: references inlined, null taken out, served keywords placed; then its children."""
     node = _merged(raw, defs=defs)
-    bare = bare or node.pop(BARE, False)
-    defaults = defaults and not bare and not node.pop(UNDEFAULTED, False)
+    bare, undefaulted = node.pop(BARE, False) or bare, node.pop(UNDEFAULTED, False)
+    defaults = defaults and not bare and not undefaulted
     default = node.pop(SERVED_DEFAULT, None)
     special = _special(node)
     if special is not None:

@@ -114,6 +114,8 @@ def execution_namespace(cluster: str) -> str:
 
 
 def cluster_of(namespace: str) -> str | None:
+CREATED_BY_CRON: Final = f"{GROUP}/created-by-cronjob"
+"""Annotation of a JobFlow and all that is made for it: `<namespace>.<name>` of the CronJob that made the flow."""
     """The member whose execution namespace this is, or None for any other namespace."""
     if namespace.startswith(EXECUTION_NAMESPACE_PREFIX):
         return namespace.removeprefix(EXECUTION_NAMESPACE_PREFIX)

@@ -10,6 +10,7 @@ from apis import (
     bus,
     capacity,
     cluster,
+    cron,
     federated_quota,
     flow,
     interpreter,
@@ -83,7 +84,7 @@ SERVED: Final[tuple[Served, ...]] = (
         ),
     ),
     Served(
-        batch.CronJob,
+        cron.CronJob,
         short=("cronvcjob", "cronvj"),
         columns=(
             Column("Schedule", ".spec.schedule"),
@@ -91,7 +92,7 @@ SERVED: Final[tuple[Served, ...]] = (
             Column("LastScheduleTime", ".status.lastScheduleTime", "date"),
             _AGE,
         ),
-        rules=batch.CRON_RULES,
+        rules=cron.CRON_RULES,
     ),
     Served(flow.JobFlow, short=("jf",), columns=(Column("Status", ".status.state.phase"), _AGE)),
     Served(flow.JobTemplate, short=("jt",)),

@@ -203,11 +203,11 @@ async def _roles(
     queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     quotas = QuotasController(port=port, informers=informers, projections=projections, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
-    flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock)
-    crons = CronController(port=port, informers=informers, jobs=jobs, events=events, clock=clock)
-    keepers = Everyone[JobView](
-        Records(informers.add(kinds.JOB_FLOW, project_flow)), CronRecords(informers.add(kinds.CRON_JOB, project_cron))
-    )
+    job_flows = informers.add(kinds.JOB_FLOW, project_flow)
+    runs = CronRecords(informers.add(kinds.CRON_JOB, project_cron))
+    flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock, keeper=runs)
+    crons = CronController(port=port, informers=informers, jobs=jobs, flows=job_flows, events=events, clock=clock)
+    keepers = Everyone[JobView](Records(job_flows), runs)
     ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")

@@ -292,12 +292,12 @@ def _jobs(ground: Ground, stores: Stores) -> Sequence[Role]:
         default=settings.scheduling.default_queue,
     )
     # Hub-run Jobs carry no time to live here: the hub keeps it.
-    crons = CronController(port=port, informers=ground.here, jobs=stores.jobs, events=events, clock=clock)
+    job_flows = ground.here.add(kinds.JOB_FLOW, project_flow)
+    runs = CronRecords(ground.here.add(kinds.CRON_JOB, project_cron))
+    crons = CronController(port=port, informers=ground.here, jobs=stores.jobs, flows=job_flows, events=events, clock=clock)
     # Flows of this cluster's own people; those of the hub stay at the hub.
-    flows = FlowController(port=port, informers=ground.here, jobs=stores.jobs, clock=clock, prober=PodProber(port))
-    keepers = Everyone[views.JobView](
-        FlowRecords(ground.here.add(kinds.JOB_FLOW, project_flow)), CronRecords(ground.here.add(kinds.CRON_JOB, project_cron))
-    )
+    flows = FlowController(port=port, informers=ground.here, jobs=stores.jobs, clock=clock, prober=PodProber(port), keeper=runs)
+    keepers = Everyone[views.JobView](FlowRecords(job_flows), runs)
     ttl = TtlController(port=port, jobs=stores.jobs, clock=clock, keepers=keepers)
     return [jobs, groups, queues, crons, flows, ttl]
 

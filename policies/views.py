@@ -89,7 +89,7 @@ class JobView:
     created_by_flow: str = ""
     created_by_template: str = ""
     created_by_cron: str = ""
-    """`namespace.name` of the CronJob that controls it."""
+    """`namespace.name` of the CronJob that controls it, or the flow it is a step of."""
     queue: str = keys.DEFAULT_QUEUE
     priority_class: str = ""
     ttl: int | None = None
@@ -103,6 +103,11 @@ class JobView:
     """`spec.runningEstimate`, as it is written."""
     beyond: str = ""
     """Where only a member can tell whether it fits: a short name for all that decides it, which the gang does not say."""
+
+    @property
+    def kind(self) -> kinds.Kind:
+        """What it is, for those who look at Jobs and flows alike."""
+        return kinds.JOB
 
     @property
     def asked_as(self) -> str:
@@ -363,7 +368,9 @@ class Projections:
         meta, annotations = head.metadata, head.metadata.annotations or {}
         spec, gang, problem = self._job_spec(head.spec)
         owner = next((each for each in meta.owner_references or [] if each.controller), Owner())
-        cron = f"{meta.namespace}.{owner.name}" if owner.kind == kinds.CRON_JOB.kind else ""
+        cron = annotations.get(keys.CREATED_BY_CRON, "")
+        if owner.kind == kinds.CRON_JOB.kind:
+            cron = f"{meta.namespace}.{owner.name}"
         return JobView(
             namespace=sys.intern(meta.namespace),
             name=sys.intern(meta.name),

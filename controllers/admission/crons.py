@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from apis.batch import MAX_CRON_NAME, PLUGINS, CronJob
+from apis.batch import PLUGINS
+from apis.cron import MAX_CRON_NAME, ONE_TEMPLATE, CronJob
+from apis.flow import JobFlowSpec
+from controllers.admission.flows import flow_problems
 from controllers.admission.jobs import spec_problems
 from controllers.admission.problems import Problem, among, at_least
 from policies import schedules
@@ -25,7 +28,11 @@ def validate_cron_job(cron: CronJob, *, plugins: Collection[str] = PLUGINS) -> l
     found += at_least(0, spec.starting_deadline_seconds, field="spec.startingDeadlineSeconds")
     found += at_least(0, spec.successful_jobs_history_limit, field="spec.successfulJobsHistoryLimit")
     found += at_least(0, spec.failed_jobs_history_limit, field="spec.failedJobsHistoryLimit")
-    template = spec.job_template.spec
+    if (spec.job_template is None) == (spec.flow_template is None):
+        return [*found, Problem("spec", ONE_TEMPLATE)]
+    if spec.flow_template is not None:
+        return found + flow_problems(spec.flow_template.spec or JobFlowSpec(), field="spec.flowTemplate.spec")
+    template = spec.job_template.spec if spec.job_template is not None else None
     if template is None:
         return [*found, Problem("spec.jobTemplate.spec", "No task specified in job spec")]
     return found + spec_problems(template, plugins=plugins, field="spec.jobTemplate.spec")

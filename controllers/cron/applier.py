@@ -8,14 +8,14 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from apis import kinds
-from controllers.cron.planner import CronPlan, Run
+from apis import keys, kinds
+from controllers.cron.planner import CronPlan, Mark, Run
 from controllers.cron.snapshot import CronStatus, CronView
 from machinery import errors
 from machinery.port import Port, Preconditions, Propagation
 
 SCHEDULED: Final = "volcano.sh/cronjob-scheduled-timestamp"
-"""Annotation of a Job: the time it was scheduled for, RFC 3339 in the zone of its CronJob."""
+"""Annotation of a Job or flow: the time it was scheduled for, RFC 3339 in the zone of its CronJob."""
 
 _REFUSALS = (errors.Invalid, errors.Forbidden, errors.TooLarge)
 
@@ -23,18 +23,19 @@ _REFUSALS = (errors.Invalid, errors.Forbidden, errors.TooLarge)
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a plan. `told`: the status was taken; `moved`: the CronJob is another one since, so that the rest waits
-    for the next look; `refused`: reason and message of what stands in the way of the run."""
+    for the next look; `refused`: reason and message of what stands in the way of the run; `undeleted`: with what the API server
+    said."""
 
     told: bool = False
     moved: bool = False
     created: str = ""
-    deleted: tuple[str, ...] = ()
-    undeleted: tuple[tuple[str, str], ...] = ()
+    deleted: tuple[Mark, ...] = ()
+    undeleted: tuple[tuple[Mark, str], ...] = ()
     refused: tuple[str, str] | None = None
 
 
 class CronApplier:
-    """Writes statuses of CronJobs, makes their Jobs and removes them."""
+    """Writes statuses of CronJobs, makes their Jobs or flows and removes them."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
@@ -47,8 +48,8 @@ class CronApplier:
             return Outcome(told=True, moved=True)
         deleted, undeleted = await self._delete(cron, plan.replace)
         if undeleted:
-            name, message = undeleted[0]
-            refused = ("FailedDelete", f"Job {name} is in the way and cannot be deleted: {message}")
+            mark, message = undeleted[0]
+            refused = ("FailedDelete", f"{mark.kind.kind} {mark.name} is in the way and cannot be deleted: {message}")
             return Outcome(told=told, deleted=deleted, undeleted=undeleted, refused=refused)
         outcome = await self._create(cron, plan.create) if plan.create is not None else Outcome()
         cleaned, left = await self._delete(cron, plan.clean)
@@ -73,46 +74,44 @@ class CronApplier:
             document = orjson.loads(await self._port.get(kinds.CRON_JOB, cron.name, namespace=cron.namespace))
             if document["metadata"]["resourceVersion"] != cron.version:
                 return Outcome(moved=True)
-            await self._port.create(kinds.JOB, job_body(document, run), namespace=cron.namespace)
+            await self._port.create(run.kind, body_of(document, run), namespace=cron.namespace)
         except errors.NotFound:
             return Outcome(moved=True)
         except errors.AlreadyExists:
             return await self._taken(cron, run)
         except _REFUSALS as error:
-            return Outcome(refused=("FailedCreate", f"Job {run.job} was refused: {error.message}"))
+            return Outcome(refused=("FailedCreate", f"{run.kind.kind} {run.job} was refused: {error.message}"))
         return Outcome(created=run.job)
 
     async def _taken(self, cron: CronView, run: Run) -> Outcome:
         """The name is taken: by the run itself, made by an earlier try, or by a Job that is not ours."""
         try:
-            job = orjson.loads(await self._port.get(kinds.JOB, run.job, namespace=cron.namespace))
+            job = orjson.loads(await self._port.get(run.kind, run.job, namespace=cron.namespace))
         except errors.NotFound:
             return Outcome(moved=True)
         owners = job["metadata"].get("ownerReferences") or []
         if any(each.get("controller") and each.get("uid") == cron.uid for each in owners):
             return Outcome()
-        return Outcome(refused=("ForeignJob", f"Job {run.job} exists and is not of this CronJob"))
+        return Outcome(refused=("ForeignJob", f"{run.kind.kind} {run.job} exists and is not of this CronJob"))
 
-    async def _delete(
-        self, cron: CronView, jobs: tuple[tuple[str, str], ...]
-    ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """Names that were deleted, and those that the API server would not delete with what it said."""
-        deleted: list[str] = []
-        refused: list[tuple[str, str]] = []
-        for name, uid in jobs:
+    async def _delete(self, cron: CronView, marks: tuple[Mark, ...]) -> tuple[tuple[Mark, ...], tuple[tuple[Mark, str], ...]]:
+        """What was deleted, and what the API server would not delete with what it said."""
+        deleted: list[Mark] = []
+        refused: list[tuple[Mark, str]] = []
+        for mark in marks:
             try:
                 await self._port.delete(
-                    kinds.JOB,
-                    name,
+                    mark.kind,
+                    mark.name,
                     namespace=cron.namespace,
-                    preconditions=Preconditions(uid=uid),
+                    preconditions=Preconditions(uid=mark.uid),
                     propagation=Propagation.BACKGROUND,
                 )
-                deleted.append(name)
+                deleted.append(mark)
             except (errors.NotFound, errors.Conflict):
                 continue  # gone already
             except _REFUSALS as error:
-                refused.append((name, error.message))
+                refused.append((mark, error.message))
         return tuple(deleted), tuple(refused)
 
 
@@ -122,18 +121,21 @@ def _unknown(status: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in status.items() if name not in known}
 
 
-def job_body(cron: dict[str, Any], run: Run) -> dict[str, Any]:
-    """The Job of a run: the template with its labels and annotations, owned by the CronJob, stamped with its time."""
-    meta, template = cron["metadata"], cron["spec"].get("jobTemplate") or {}
+def body_of(cron: dict[str, Any], run: Run) -> dict[str, Any]:
+    """The Job or flow of a run: the template with its labels and annotations, owned by the CronJob, stamped with its time. What
+    a flow makes is known by its annotation to come from the CronJob."""
+    meta, flow = cron["metadata"], run.kind == kinds.JOB_FLOW
+    template = cron["spec"].get("flowTemplate" if flow else "jobTemplate") or {}
     given = template.get("metadata") or {}
+    marks = {keys.CREATED_BY_CRON: f"{meta['namespace']}.{meta['name']}"} if flow else {}
     return {
-        "apiVersion": kinds.JOB.api_version,
-        "kind": kinds.JOB.kind,
+        "apiVersion": run.kind.api_version,
+        "kind": run.kind.kind,
         "metadata": {
             "name": run.job,
             "namespace": meta["namespace"],
             "labels": dict(given.get("labels") or {}),
-            "annotations": {**(given.get("annotations") or {}), SCHEDULED: run.stamp},
+            "annotations": {**(given.get("annotations") or {}), **marks, SCHEDULED: run.stamp},
             "ownerReferences": [
                 {
                     "apiVersion": kinds.CRON_JOB.api_version,

@@ -1,4 +1,5 @@
 """What is to be done about a CronJob: the status that follows from its Jobs, the run that is due, Jobs that may leave. Pure.
+"Job" stands for a JobFlow too, where a CronJob makes flows.
 
 The Jobs tell everything: a Job has the minute it stands for in its name, so that `last` is the later of the recorded time and
 the newest Job, and a run is due when the schedule has a time in a later minute that is not in the future.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -41,25 +42,34 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A Job to make. `stamp` is its scheduled time in the zone of the CronJob, RFC 3339."""
+    """A Job to make, or a flow (`kind`). `stamp` is its scheduled time in the zone of the CronJob, RFC 3339."""
 
     job: str
     stamp: str
+    kind: kinds.Kind = kinds.JOB
+
+
+class Mark(NamedTuple):
+    """A Job that is there, or a flow."""
+
+    kind: kinds.Kind
+    name: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class CronPlan:
-    """`status`: to be written before anything else is done, with its `notes`; None: it holds. Then `replace`, names
-    and UIDs of Jobs to be deleted before `create` is made, with its `warnings`, and `clean`, which may leave. `unexpected`:
+    """`status`: to be written before anything else is done, with its `notes`; None: it holds. Then `replace`,
+    Jobs to be deleted before `create` is made, with its `warnings`, and `clean`, which may leave. `unexpected`:
     Jobs to tell of. `wake`: when to look again though nothing happens."""
 
     status: CronStatus | None = None
     notes: tuple[Note, ...] = ()
-    unexpected: tuple[tuple[str, str], ...] = ()
-    replace: tuple[tuple[str, str], ...] = ()
+    unexpected: tuple[Mark, ...] = ()
+    replace: tuple[Mark, ...] = ()
     create: Run | None = None
     warnings: tuple[Note, ...] = ()
-    clean: tuple[tuple[str, str], ...] = ()
+    clean: tuple[Mark, ...] = ()
     wake: datetime.datetime | None = None
 
 
@@ -80,7 +90,8 @@ def plan(snapshot: CronSnapshot, *, now: datetime.datetime) -> CronPlan:
     cron = snapshot.cron
     if cron.deleting:
         return CronPlan()
-    active = [job for _, job in sorted(snapshot.jobs.items()) if counts(job, cron=cron)]
+    there = sorted(snapshot.jobs.values(), key=lambda job: (job.name, job.kind.kind))
+    active = [job for job in there if counts(job, cron=cron)]
     verdict = _verdict(snapshot, active=active, now=now)
     conditions = cron.status.conditions if verdict.due else _conditions(cron.status.conditions, verdict=verdict, now=now)
     status = CronStatus(
@@ -92,7 +103,7 @@ def plan(snapshot: CronSnapshot, *, now: datetime.datetime) -> CronPlan:
     return CronPlan(
         status=None if _same(status, cron.status) else status,
         notes=(*_notes(snapshot), *_told(verdict, conditions=conditions, before=cron.status.conditions)),
-        unexpected=_marks(job for _, job in sorted(snapshot.jobs.items()) if _unexpected(job, snapshot=snapshot)),
+        unexpected=_marks(job for job in there if _unexpected(job, snapshot=snapshot)),
         replace=_marks(job for job in active if not job.deleting) if verdict.due and cron.policy == "Replace" else (),
         create=_run(cron, due=verdict.due) if verdict.due else None,
         warnings=(_too_many(),) if verdict.many else (),
@@ -126,7 +137,7 @@ def last_run(snapshot: CronSnapshot) -> datetime.datetime | None:
     """The scheduled time of the last run that was started, recorded or not yet."""
     cron = snapshot.cron
     recorded = moment(cron.status.last_schedule_time)
-    minutes = [minute_of(name, cron=cron.name) for name in snapshot.jobs]
+    minutes = [minute_of(job.name, cron=cron.name) for job in snapshot.jobs.values()]
     newest = max((each for each in [*minutes, snapshot.seen] if each is not None), default=None)
     if newest is None or (recorded is not None and newest <= recorded):
         return recorded
@@ -141,14 +152,14 @@ def _last_success(snapshot: CronSnapshot) -> datetime.datetime | None:
 
 def _unreadable(snapshot: CronSnapshot) -> list[Reference]:
     """What is recorded as active and cannot be read now: it stays."""
-    kept = snapshot.unreadable - set(snapshot.jobs)
+    kept = snapshot.unreadable - {job.name for job in snapshot.jobs.values()}
     return [each for each in snapshot.cron.status.active if each.name in kept]
 
 
-def _surplus(snapshot: CronSnapshot) -> tuple[tuple[str, str], ...]:
+def _surplus(snapshot: CronSnapshot) -> tuple[Mark, ...]:
     """The eldest ended Jobs above the limits, those only that the status tells of no more."""
     cron = snapshot.cron
-    there = sorted(snapshot.jobs.values(), key=lambda job: (job.created, job.name))
+    there = sorted(snapshot.jobs.values(), key=lambda job: (job.created, job.name, job.kind.kind))
     ended = [job for job in there if job.phase in ENDS and not job.deleting]
     done = [job for job in ended if job.phase == "Completed"]
     failed = [job for job in ended if job.phase != "Completed"]
@@ -246,7 +257,7 @@ def _readable(cron: CronView) -> Schedule | _Verdict:
 def _run(cron: CronView, *, due: datetime.datetime) -> Run:
     wall = due.astimezone(schedules.time_zone(cron.time_zone)).replace(microsecond=0)
     text = wall.isoformat() if wall.utcoffset() else wall.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Run(job=job_name(cron.name, due=due), stamp=text)
+    return Run(job=job_name(cron.name, due=due), stamp=text, kind=cron.makes)
 
 
 # --- what is written and told ----------------------------------------------------------------------------------------
@@ -283,9 +294,9 @@ def _notes(snapshot: CronSnapshot) -> Iterable[Note]:
     for each in cron.status.active:
         job = there.get(each.uid)
         if job is not None and job.phase in ENDS:
-            yield Note("SawCompletedJob", f"Job {job.name} has ended: {job.phase}")
+            yield Note("SawCompletedJob", f"{job.kind.kind} {job.name} has ended: {job.phase}")
         elif job is None and cron.policy != "Replace" and each.name not in snapshot.unreadable:
-            yield Note("MissingJob", f"Job {each.name} was active and is gone")
+            yield Note("MissingJob", f"{each.kind or kinds.JOB.kind} {each.name} was active and is gone")
 
 
 def _unexpected(job: CronChild, *, snapshot: CronSnapshot) -> bool:
@@ -299,9 +310,8 @@ def _too_many() -> Note:
 
 
 def _reference(job: CronChild) -> Reference:
-    return Reference(
-        api_version=kinds.JOB.api_version, kind=kinds.JOB.kind, namespace=job.namespace, name=job.name, uid=job.uid
-    )
+    kind = job.kind
+    return Reference(api_version=kind.api_version, kind=kind.kind, namespace=job.namespace, name=job.name, uid=job.uid)
 
 
 def _same(one: CronStatus, other: CronStatus) -> bool:
@@ -311,8 +321,8 @@ def _same(one: CronStatus, other: CronStatus) -> bool:
     )
 
 
-def _marks(jobs: Iterable[CronChild]) -> tuple[tuple[str, str], ...]:
-    return tuple((job.name, job.uid) for job in jobs)
+def _marks(jobs: Iterable[CronChild]) -> tuple[Mark, ...]:
+    return tuple(Mark(job.kind, job.name, job.uid) for job in jobs)
 
 
 def _stamp(time: datetime.datetime | None) -> str:

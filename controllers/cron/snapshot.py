@@ -1,4 +1,5 @@
-"""What one decision about a CronJob looks at: the CronJob as served, and the Jobs that it owns."""
+"""What one decision about a CronJob looks at: the CronJob as served, and what it owns: Jobs, or JobFlows. Where nothing else is
+said, "Job" stands for either."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
+
+from apis import kinds
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -57,6 +60,14 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     suspend: bool | None = None
     successful_jobs_history_limit: int | None = None
     failed_jobs_history_limit: int | None = None
+    job_template: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    flow_template: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def templates(self) -> tuple[kinds.Kind, ...]:
+        """What it makes, by the templates that are written."""
+        given = ((kinds.JOB, self.job_template), (kinds.JOB_FLOW, self.flow_template))
+        return tuple(kind for kind, raw in given if isinstance(raw, msgspec.Raw) and bytes(raw) != b"null")
 
 
 class _Document(msgspec.Struct, frozen=True, rename="camel"):
@@ -67,7 +78,7 @@ class _Document(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class CronView:
-    """Projection of a CronJob, without the template of its Jobs. `deadline` is seconds; `keep_successful` and `keep_failed` are
+    """Projection of a CronJob, without its template. `deadline` is seconds; `keep_successful` and `keep_failed` are
     Jobs; `unreadable` says why the spec cannot be read, "" when it can."""
 
     namespace: str
@@ -85,6 +96,7 @@ class CronView:
     keep_failed: int = 1
     status: CronStatus = CronStatus()
     unreadable: str = ""
+    makes: kinds.Kind = kinds.JOB
 
 
 _document = msgspec.json.Decoder(_Document)
@@ -108,6 +120,11 @@ def project_cron(document: bytes) -> CronView:
         spec = _spec.decode(read.spec)
     except msgspec.MsgspecError as error:
         spec, unreadable = _Spec(), str(error)
+    made = spec.templates
+    if len(made) != 1 and not unreadable:
+        # A flowTemplate that the served CRD has not is dropped by the API server, whoever writes it.
+        lost = "" if made else "; a flowTemplate is kept only where this project's CRD is served (ExtensionsNotServed)"
+        unreadable = f"exactly one of jobTemplate and flowTemplate should be specified{lost}"
     meta = read.metadata
     return CronView(
         namespace=meta.namespace,
@@ -125,11 +142,18 @@ def project_cron(document: bytes) -> CronView:
         keep_failed=1 if spec.failed_jobs_history_limit is None else spec.failed_jobs_history_limit,
         status=read.status or CronStatus(),
         unreadable=unreadable,
+        makes=made[0] if made else kinds.JOB,
     )
 
 
 class CronChild(Protocol):
-    """What a CronJob needs of a Job's projection; the hub's JobView and the member's have it."""
+    """What a CronJob needs of the projection of a Job or flow; the hub's JobView, the member's and the view of a JobFlow have
+    it."""
+
+    @property
+    def kind(self) -> kinds.Kind:
+        """Job or JobFlow."""
+        ...
 
     @property
     def namespace(self) -> str: ...
@@ -153,12 +177,12 @@ class CronChild(Protocol):
 
     @property
     def phase(self) -> str:
-        """`status.state.phase`, "" before the first status."""
+        """`status.state.phase` of a Job, "" before the first status; of a flow the phase that a Job would have."""
         ...
 
     @property
     def transition(self) -> str:
-        """`status.state.lastTransitionTime`, RFC 3339, or ""."""
+        """When the phase began, or a flow ended; RFC 3339, or ""."""
         ...
 
 
@@ -174,7 +198,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class CronSnapshot:
-    """One CronJob and the Jobs that it owns, by name. `seen`: the minute of the newest run that was ever seen, also when its
+    """One CronJob and the Jobs that it owns, by UID. `seen`: the minute of the newest run that was ever seen, also when its
     Job is gone; `unreadable` names Jobs that exist and cannot be read; `told` has the UIDs of Jobs that people were told of."""
 
     cron: CronView

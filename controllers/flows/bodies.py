@@ -51,6 +51,8 @@ def flow_body(flow: FlowView, step: StepJob, *, source: Mapping[str, Any] | None
 
 def _metadata(flow: FlowView, step: StepJob, *, marks: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
     told = {**marks, keys.CREATED_BY_FLOW: creator(flow.namespace, flow.name)}
+    if flow.created_by_cron:
+        told[keys.CREATED_BY_CRON] = flow.created_by_cron
     return {
         "name": step.job,
         "namespace": flow.namespace,

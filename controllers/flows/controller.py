@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, Protocol, TypeVar
 
 from apis import kinds
 from controllers.flows.applier import FlowApplier
@@ -28,6 +28,23 @@ from machinery.workqueue import WorkQueue
 
 J = TypeVar("J", bound=FlowJob)
 
+
+class Keeper(Protocol):
+    """Who must have recorded the end of a flow before it may leave."""
+
+    async def wait_synced(self) -> None:
+        """Return once `may_leave` can answer."""
+        ...
+
+    def may_leave(self, job: FlowView) -> bool:
+        """Nothing is lost with this ended flow."""
+        ...
+
+    def subscribe(self, handler: Callable[[Key], None]) -> None:
+        """Call with keys of flows for which the answer may be another one now."""
+        ...
+
+
 WORKERS: Final = 8
 COALESCE: Final = 0.05
 """Seconds an event waits for company, so that a layer of steps ending together costs one status write."""
@@ -37,10 +54,17 @@ STATUS_EVERY: Final = 0.2
 
 class FlowController(Generic[J]):
     """Runs JobFlows on any API server; `jobs` is the program's own informer of Jobs, `prober` reaches pods (None: nobody does,
-    and a step waits until its targets have completed)."""
+    and a step waits until its targets have completed), `keeper` records ends of flows (None: every ended flow may leave)."""
 
     def __init__(
-        self, *, port: Port, informers: Informers, jobs: Informer[J], clock: Clock, prober: Prober | None = None
+        self,
+        *,
+        port: Port,
+        informers: Informers,
+        jobs: Informer[J],
+        clock: Clock,
+        prober: Prober | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._jobs = jobs
         self._flows: Informer[FlowView] = informers.add(kinds.JOB_FLOW, project_flow)
@@ -61,16 +85,21 @@ class FlowController(Generic[J]):
         self._leaving: dict[Key, dict[Key, kinds.Kind]] = {}
         """Jobs and nested flows under deletion, by the flow that made them: where that is gone, nobody waits for their end."""
         self._written: dict[Key, float] = {}
+        self._keeper = keeper
         self._probing = Probing(prober, clock=clock, wake=self._woken)
         self._flows.subscribe(self._flow_changed)
         self._templates.subscribe(self._template_changed)
         self._jobs.subscribe(self._job_changed)
+        if keeper is not None:
+            keeper.subscribe(self._woken)
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
         await self._flows.wait_synced()
         await self._templates.wait_synced()
         await self._jobs.wait_synced()
+        if self._keeper is not None:
+            await self._keeper.wait_synced()
         async with self._probing.running():
             await run_workers(self._queue, self._reconcile, workers=WORKERS, name="flows", metrics=metrics)
 
@@ -186,15 +215,16 @@ class FlowController(Generic[J]):
             refused=dict(self._refused.get(flow.uid, {})),
             reached=self._probing.reached(flow.uid),
             unanswered=self._probing.unanswered(flow.uid),
+            kept=self._keeper is not None and not self._keeper.may_leave(flow),
         )
 
     def _foreign(self, flow: FlowView) -> Iterable[str]:
         """Names that the flow needs and somebody else has."""
         for instance in expected(flow):
             nested = instance.step.flow is not None
-            taken = self._flows.get(flow.namespace, instance.name) if nested else self._jobs.get(flow.namespace, instance.name)
-            owner = taken.parent_uid if isinstance(taken, FlowView) else taken.owner_uid if taken is not None else flow.uid
-            if owner != flow.uid:
+            store: Informer[FlowView] | Informer[J] = self._flows if nested else self._jobs
+            taken = store.get(flow.namespace, instance.name)
+            if taken is not None and taken.owner_uid != flow.uid:
                 yield instance.name
                 self._blocked.setdefault((flow.namespace, instance.name), set()).add((flow.namespace, flow.name))
 

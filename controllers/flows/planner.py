@@ -243,7 +243,7 @@ def _after_end(snapshot: FlowSnapshot, phase: FlowPhase, *, now: str) -> FlowPla
         status=None,
         delete=_leftovers(snapshot) if phase is FlowPhase.SUCCEED else (),
         wakes=_until([gone], now=now) if gone is not None else None,
-        remove=gone is not None and gone <= moment(now),
+        remove=gone is not None and gone <= moment(now) and not snapshot.kept,
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from apis import keys
+from apis import keys, kinds
 from controllers.flows.status import FlowState, FlowStatus, RunningHistory, StepStatus
+from policies.flows.phases import as_job
 from policies.flows.spec import DependsOn, FlowSpec, Step, named
 
 __all__ = [
@@ -55,7 +56,8 @@ class _Document(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class FlowView:
-    """Projection of a JobFlow. `steps` are those of `spec.flows`, each name once; `parent_uid` is the flow it is a step of."""
+    """Projection of a JobFlow. `steps` are those of `spec.flows`, each name once; `owner_uid` is of what controls it, a
+    flow or a CronJob."""
 
     namespace: str
     name: str
@@ -67,13 +69,29 @@ class FlowView:
     status: FlowStatus
     spec: FlowSpec = FlowSpec()
     created: str = ""
-    parent_uid: str = ""
+    owner_uid: str = ""
     created_by_flow: str = ""
+    created_by_cron: str = ""
 
     @property
     def handlers(self) -> tuple[Step, ...]:
         """What runs when everything else has ended."""
         return tuple(named(self.spec.on_exit or ()).values())
+
+    @property
+    def kind(self) -> kinds.Kind:
+        """What it is, for those who look at Jobs and flows alike."""
+        return kinds.JOB_FLOW
+
+    @property
+    def phase(self) -> str:
+        """The phase that a Job would have."""
+        return as_job(self.status.state.phase)
+
+    @property
+    def transition(self) -> str:
+        """When it ended, RFC 3339, or ""."""
+        return self.status.ended_at or ""
 
 
 _decoder = msgspec.json.Decoder(_Document)
@@ -94,8 +112,9 @@ def project_flow(document: bytes) -> FlowView:
         status=read.status,
         spec=read.spec,
         created=meta.creation_timestamp,
-        parent_uid=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
+        owner_uid=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         created_by_flow=(meta.annotations or {}).get(keys.CREATED_BY_FLOW, ""),
+        created_by_cron=(meta.annotations or {}).get(keys.CREATED_BY_CRON, ""),
     )
 
 
@@ -173,9 +192,6 @@ class FlowJob(Protocol):
         ...
 
 
-_PHASES: Final[Mapping[str, str]] = {"Succeed": "Completed", "Terminating": "Terminating", "": "Pending"}
-
-
 @dataclass(frozen=True, slots=True)
 class ChildFlow:
     """A nested flow, seen as the Job of its step."""
@@ -201,8 +217,7 @@ class ChildFlow:
     @property
     def phase(self) -> str:
         """The phase a Job would have."""
-        phase = self.flow.status.state.phase
-        return _PHASES.get(phase, phase)
+        return self.flow.phase
 
     @property
     def created(self) -> str:
@@ -211,7 +226,7 @@ class ChildFlow:
     @property
     def last_transition(self) -> str:
         """When it ended."""
-        return self.flow.status.ended_at or ""
+        return self.flow.transition
 
     @property
     def retry_count(self) -> int:
@@ -231,7 +246,7 @@ class ChildFlow:
 
     @property
     def owner_uid(self) -> str:
-        return self.flow.parent_uid
+        return self.flow.owner_uid
 
     @property
     def deleting(self) -> bool:
@@ -251,7 +266,7 @@ class FlowSnapshot:
 
     `ended` holds ends seen in Jobs that vanished before their end was recorded; `refused` what the API server said to the
     Jobs that it would not take, by Job name; `reached` the steps whose probes say that their targets are reached, and
-    `unanswered` what the probes of others said last.
+    `unanswered` what the probes of others said last. `kept`: somebody else has yet to record the end of the flow.
     """
 
     flow: FlowView
@@ -263,6 +278,7 @@ class FlowSnapshot:
     refused: Mapping[str, str] = field(default_factory=dict)
     reached: frozenset[str] = frozenset()
     unanswered: Mapping[str, str] = field(default_factory=dict)
+    kept: bool = False
 
 
 def creator(namespace: str, flow: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from apis import keys
+from apis import keys, kinds
 from apis.batch import DEFAULT_MAX_RETRY
 from apis.runs import RunRecord
 from member_agent.views.meta import Meta, Wire
@@ -249,6 +249,11 @@ class JobView:
     """What the agent ordered from a Volcano that runs this Job, as it is written."""
     created_by_flow: str = ""
     """`namespace.name` of the JobFlow of this cluster that made it; "" for a hub-run Job, whose flow is the hub's."""
+
+    @property
+    def kind(self) -> kinds.Kind:
+        """What it is, for those who look at Jobs and flows alike."""
+        return kinds.JOB
 
     @property
     def phase(self) -> str:

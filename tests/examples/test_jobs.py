@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from apis import kinds
-from apis.batch import CronJob, Job
+from apis.batch import Job
+from apis.cron import CronJob
 from controllers.admission import validate_job
 from controllers.admission.defaults import default_job
 from machinery.clock import Chance, Ids

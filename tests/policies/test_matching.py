@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from apis import kinds
+from apis import keys, kinds
 from policies.matching import DEFAULT, affinity_refusal, matching_policy, setting
 from policies.placements import Affinity, LabelSelector, PolicyView, Selector, project_policy
 from policies.shapes import Requirement
@@ -49,6 +49,13 @@ def test_a_policy_that_selects_a_cron_job_governs_the_jobs_it_makes(name: str, w
     document = {"metadata": {"name": "nightly-29000000", "namespace": "default", "ownerReferences": [owner]}, "spec": {}}
     made = Projections().job(msgspec.json.encode(document))
     assert matching_policy(made, policies=[policy("c", Selector(*CRON, name=name))]).name == winner
+
+
+def test_a_policy_that_selects_a_cron_job_governs_what_its_flows_make() -> None:
+    annotations = {keys.CREATED_BY_FLOW: "default.nightly-29000000", keys.CREATED_BY_CRON: "default.nightly"}
+    document = {"metadata": {"name": "step", "namespace": "default", "annotations": annotations}, "spec": {}}
+    made = Projections().job(msgspec.json.encode(document))
+    assert matching_policy(made, policies=[policy("c", Selector(*CRON, name="nightly"))]).name == "c"
 
 
 def test_an_affinity_means_what_all_its_parts_mean() -> None:

@@ -7,7 +7,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from apis.batch import CronJob, Job
+from apis.batch import Job
+from apis.cron import CronJob
 from apis.flow import JobFlow
 from apis.kinds import CRON_JOB, JOB, JOB_FLOW, POD_GROUP, QUEUE
 from apis.scheduling import PodGroup, Queue

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from apis import kinds
+from apis.kinds import Kind
 from controllers.cron.planner import CronPlan, Note, job_name, plan
 from controllers.cron.snapshot import CronSnapshot, CronStatus, CronView, Refusal
 
@@ -33,6 +35,7 @@ class FakeJob:
     transition: str = ""
     owner_uid: str = "cron-uid"
     deleting: bool = False
+    kind: Kind = kinds.JOB
 
 
 class Story:
@@ -74,7 +77,7 @@ class Story:
     # --- looking -----------------------------------------------------------------------------------------------------
     def once(self, time: str) -> CronPlan:
         """One plan, nothing done."""
-        snapshot = CronSnapshot(cron=self.cron, jobs=dict(self.jobs), refusal=self.refusal)
+        snapshot = CronSnapshot(cron=self.cron, jobs={job.uid: job for job in self.jobs.values()}, refusal=self.refusal)
         return plan(snapshot, now=at(time))
 
     def look(self, time: str) -> CronPlan:
@@ -91,14 +94,16 @@ class Story:
         raise AssertionError(f"never at rest: {made}")
 
     def _do(self, made: CronPlan, *, time: str) -> None:
-        for name, uid in (*made.replace, *made.clean):
-            assert self.jobs.pop(name).uid == uid
-            self.deleted.append(name)
+        for mark in (*made.replace, *made.clean):
+            gone = self.jobs.pop(mark.name)
+            assert (gone.kind, gone.uid) == (mark.kind, mark.uid)
+            self.deleted.append(mark.name)
         if made.create is not None:
             assert made.create.job not in self.jobs
             self.notes += made.warnings
             self.started.append(made.create.stamp)
-            self.job(made.create.job, phase="", created=at(time).strftime("%Y-%m-%dT%H:%M:%SZ"))
+            created = at(time).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self.job(made.create.job, phase="", created=created, kind=made.create.kind)
 
     # --- reading -----------------------------------------------------------------------------------------------------
     @property

@@ -16,6 +16,7 @@ from controllers.cron.applier import SCHEDULED
 from controllers.cron.controller import CronController
 from controllers.cron.records import CronRecords
 from controllers.cron.snapshot import project_cron
+from controllers.flows.snapshot import FlowView, project_flow
 from controllers.ttl.controller import TtlController
 from machinery import errors
 from machinery.clock import Chance, Clock, Ids
@@ -109,8 +110,9 @@ class Town:
         informers = Informers(self.port, clock, self._chance)
         jobs = informers.add(kinds.JOB, Projections().job)
         events = EventRecorder(self.port, component="cron", instance="test", clock=clock, chance=self._chance)
-        crons: CronController[JobView] = CronController(
-            port=self.port, informers=informers, jobs=jobs, events=events, clock=clock
+        flows = informers.add(kinds.JOB_FLOW, project_flow)
+        crons: CronController[JobView, FlowView] = CronController(
+            port=self.port, informers=informers, jobs=jobs, flows=flows, events=events, clock=clock
         )
         keepers = CronRecords(informers.add(kinds.CRON_JOB, project_cron))
         ttl: TtlController[JobView] = TtlController(port=self.port, jobs=jobs, clock=clock, keepers=keepers)

@@ -6,6 +6,8 @@ import datetime
 
 import pytest
 
+from apis import kinds
+from controllers.cron.planner import Mark
 from controllers.cron.snapshot import CronStatus, Reference, Refusal, project_cron
 from tests.controllers.cron.stories import Story, at, name_of
 
@@ -306,7 +308,7 @@ def test_an_ended_job_stays_until_its_time_is_recorded() -> None:
 def test_a_job_made_by_hand_is_told_and_not_counted() -> None:
     story = Story(policy="Forbid")
     made = story.job("by-hand", "Running")
-    assert story.once("00:01").unexpected == (("by-hand", made.uid),)
+    assert story.once("00:01").unexpected == (Mark(kinds.JOB, "by-hand", made.uid),)
     story.look("00:05")
     assert story.started == [stamp("00:05")]
     assert story.active == [name_of("00:05")]
