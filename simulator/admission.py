@@ -36,7 +36,7 @@ def refusal(
                 "operation": operation,
                 "namespace": doc["metadata"].get("namespace", ""),
                 "name": doc["metadata"].get("name", ""),
-                "userInfo": {"username": user.name, "groups": user.groups},
+                "userInfo": {"username": user.name, "groups": [*user.groups]},
             },
         }
         for bound in _bound(bindings, stored.name):

@@ -17,12 +17,16 @@ from controllers.admission.facts import Facts, read_namespace
 from controllers.admission.problems import Problem
 from controllers.admission.reviews import Request, Rules, Verdict
 from controllers.admission.webhooks import CREATE, DELETE, UPDATE, Verb, Webhook, served
+from simulator.admission import User
 from simulator.cel import CelError, compiled
 from simulator.store import Collection, Doc
 
 
 class Objects(Protocol):
     """Where Queues and namespaces are read: the API server itself."""
+
+    user: User
+    """Whose request is being served."""
 
     def collection(self, kind: Kind) -> Collection:
         """Everything of one kind."""
@@ -62,7 +66,9 @@ class Webhooks:
         for webhook in self.webhooks:
             if (webhook.kind, webhook.verb) == (kind, verb) and operation in webhook.operations:
                 meta = (doc or old or {})["metadata"]
-                request = Request("in-process", operation, meta.get("namespace", ""), meta.get("name", ""), doc, old)
+                user = self.objects.user
+                where = (meta.get("namespace", ""), meta.get("name", ""))
+                request = Request("in-process", operation, *where, doc, old, user.name, tuple(user.groups))
                 if self._matches(webhook, request):
                     return reviews.judge(request, webhook=webhook, facts=self._facts(), rules=self.rules)
         return None

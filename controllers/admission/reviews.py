@@ -37,6 +37,7 @@ from controllers.admission.queues import (
     validate_queue_update,
 )
 from controllers.admission.resource_groups import ResourceGroup
+from controllers.admission.stamps import stamp_problems, stamped
 from controllers.admission.webhooks import CREATE, DELETE, HYPER_NODE, PLACING, Verb, Webhook
 
 REVIEW: Final = ("admission.k8s.io/v1", "AdmissionReview")
@@ -55,7 +56,7 @@ class BadReview(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked: `new` is None at deletion, `old` at creation."""
+    """What is asked: `new` is None at deletion, `old` at creation. `user` and `groups` are whose request it is."""
 
     uid: str
     operation: str
@@ -63,6 +64,8 @@ class Request:
     name: str
     new: Manifest | None
     old: Manifest | None
+    user: str = ""
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,9 @@ def parse(body: bytes, *, webhook: Webhook) -> Request:
     if (new is None and operation != DELETE) or (old is None and operation not in (CREATE, DELETE)):
         raise BadReview(f"{operation} without the object it is about")
     where, name = str(request.get("namespace") or ""), str(request.get("name") or "")
-    return Request(request["uid"], operation, where, name, new, old)
+    asks = documents.mapping(request.get("userInfo"))
+    groups = tuple(str(each) for each in documents.listing(asks.get("groups")))
+    return Request(request["uid"], operation, where, name, new, old, str(asks.get("username") or ""), groups)
 
 
 def _document(value: object, *, name: str) -> Manifest | None:
@@ -209,6 +214,12 @@ def _hyper_node_problems(request: Request, facts: Facts, rules: Rules) -> list[P
     return [] if _leaves(request) else validate_hyper_node(request.new or {})
 
 
+def _stamp_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    if _leaves(request):
+        return []
+    return stamp_problems(request.new or {}, request.old, user=request.user, groups=request.groups)
+
+
 def _placing_problems(kind: kinds.Kind) -> _Judge:
     def judge(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
         if _leaves(request) or _same_spec(request):
@@ -237,6 +248,10 @@ def _complete_pod(request: Request, facts: Facts, rules: Rules) -> Operations:
         before, scheduler=rules.scheduler, groups=rules.groups, gates=rules.gates, namespace=request.namespace
     )
     return patches.between(before, after=after)
+
+
+def _stamp(request: Request, facts: Facts, rules: Rules) -> Operations:
+    return stamped(request.new or {}, user=request.user, groups=request.groups)
 
 
 def _completed(model: type[Any], request: Request, complete: Callable[[Any], Resource]) -> Operations:
@@ -271,6 +286,7 @@ _VALIDATE: Final[Mapping[kinds.Kind, _Judge]] = {
     kinds.POD_GROUP: _group_problems,
     kinds.POD: _pod_problems,
     HYPER_NODE: _hyper_node_problems,
+    kinds.PLACEMENT_REVIEW: _stamp_problems,
     **{kind: _placing_problems(kind) for kind in PLACING},
 }
 _MUTATE: Final[Mapping[kinds.Kind, _Complete]] = {
@@ -278,4 +294,5 @@ _MUTATE: Final[Mapping[kinds.Kind, _Complete]] = {
     kinds.QUEUE: _complete_queue,
     kinds.POD_GROUP: _complete_group,
     kinds.POD: _complete_pod,
+    kinds.PLACEMENT_REVIEW: _stamp,
 }

@@ -2,7 +2,7 @@
 
 Ignore everywhere but at Queues: a Job that no webhook has seen is judged by the controller that would run it, a pod or
 PodGroup by the API server's own rules, so that an outage of ours stops nobody. A Queue is judged nowhere else and written
-by administrators alone; while nobody answers it stays as it is.
+by administrators alone; while nobody answers it stays as it is. A PlacementReview without a stamp would be refused later.
 """
 
 from __future__ import annotations
@@ -95,10 +95,12 @@ _FIXED: Final = (
     Webhook(kinds.POD_GROUP, Verb.MUTATE, (CREATE,)),
     Webhook(kinds.POD_GROUP, Verb.VALIDATE, (CREATE,)),
     Webhook(HYPER_NODE, Verb.VALIDATE, (CREATE, UPDATE)),
+    Webhook(kinds.PLACEMENT_REVIEW, Verb.MUTATE, (CREATE,), fails=True),
+    Webhook(kinds.PLACEMENT_REVIEW, Verb.VALIDATE, (CREATE, UPDATE), fails=True),
     *(Webhook(kind, Verb.VALIDATE, (CREATE, UPDATE)) for kind in PLACING),
 )
 _BOTH: Final = ("jobs", "jobflows", "queues", "cronjobs")
-HUB_KINDS: Final = (*_BOTH, *(kind.plural for kind in PLACING))
+HUB_KINDS: Final = (*_BOTH, *(kind.plural for kind in PLACING), kinds.PLACEMENT_REVIEW.plural)
 MEMBER_KINDS: Final = (*_BOTH, "podgroups", "pods", "hypernodes")
 
 
