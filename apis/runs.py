@@ -105,6 +105,9 @@ class Part(_Wire, frozen=True):
     ground: Ground | None = None
     minimum: int = 0
     shares: dict[str, Share] = {}
+    by: str = ""
+    """Where the ground is Declared: whose word it is, and when it was given (RFC 3339)."""
+    at: str = ""
 
 
 class Past(_Wire, frozen=True):
@@ -114,6 +117,8 @@ class Past(_Wire, frozen=True):
     cluster: str
     fence: int
     ground: Ground | None = None
+    by: str = ""
+    at: str = ""
 
 
 KEPT = 8
@@ -138,6 +143,8 @@ class BindingRun(_Wire, frozen=True):
     past: tuple[Past, ...] = ()
     least: int = 0
     """The next epoch is above it: a member knows an epoch that this hub forgot."""
+    moved_for: str = ""
+    """The wish to be placed anew (`spec.rescheduleTriggeredAt`, RFC 3339) that was answered last: once each."""
     order: str = ""
     """UID of the Command that was carried out last: written with what it did, so that it is done once."""
     asked: str = ""

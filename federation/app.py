@@ -245,6 +245,18 @@ def _rules(settings: HubSettings) -> Rules:
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
+        settle=settings.eviction_settle,
+        evictions=settings.evictions_per_second,
+    )
+
+
+def _object_rules(settings: HubSettings) -> ObjectRules:
+    return ObjectRules(
+        hub_runs=settings.hub_runs_workloads,
+        run_time=settings.run_time,
+        rates=settings.exchange_rates,
+        weights=settings.weights,
+        filters=settings.filters,
 main = typer.Typer(name="federation-hub", no_args_is_help=True, add_completion=False, help="The hub of Volcano Federation.")
 crds_app = typer.Typer(name="crds", no_args_is_help=True, help="The kinds that the hub's API server must serve.")
 main.add_typer(crds_app)

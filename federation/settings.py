@@ -82,6 +82,14 @@ class HubSettings(BaseModel):
         "topology.kubernetes.io/zone",
     )
     """Node labels by which members tell their nodes apart from the start; those that Jobs ask for are added."""
+    evictions_per_second: Annotated[float, Field(gt=0)] = 1.0
+    """Runs that are taken away from one cluster in a second, by drain, taint, failover or unjoining: what is placed again does
+    not come all at once, and whoever drained the wrong cluster has time to say so."""
+
+    eviction_settle: Seconds = 5.0
+    """Seconds that a taint with NoExecute stands on a cluster that is Ready before it evicts: taints that follow conditions are
+    taken off a moment after the condition changes."""
+
 
     admission: AdmissionSettings | None = None
     """The webhook server; none is run, and no configuration touched, when not given: nobody could reach it."""

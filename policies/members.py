@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from apis import keys
+from apis import cluster_orders, keys
+from apis.cluster_orders import Declaration, Order, Stamp
 from apis.quantities import InvalidQuantity
 from apis.vectors import ResourceVector
 from policies.shapes import Taint
@@ -19,6 +20,7 @@ RENEWALS: Final = f"{keys.GROUP}/renewals"
 """Annotation of the member Lease: how often the fencer renewed it."""
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_ORDERS: Final[Mapping[Order, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,25 @@ class ClusterView:
     """(groupVersion, kind) that the member serves; None until it has said so."""
     complete: bool = True
     """False while the member says that its own discovery was not complete."""
+    orders: Mapping[Order, str] = field(default_factory=dict)
+    """What people ask of it, each with its reason."""
+    stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    """Whose orders they are."""
+    finalized: bool = False
+    """The hub has its finalizer on it."""
+    unstamped: tuple[Taint, ...] = ()
+    """Taints with NoExecute that do not say since when they are there."""
+    since: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Time (RFC 3339) at which taints with NoExecute were added, by key and effect."""
+
+    @property
+    def draining(self) -> bool:
+        """Everything that runs there is to run elsewhere: a person said so, or it is to leave the federation."""
+        return self.deleting or Order.DRAIN in self.orders
+
+    def stamp(self, order: Order) -> Stamp:
+        """Whose word an order is."""
+        return self.stamps.get(order.value, Stamp())
 
     @property
     def properties(self) -> Mapping[str, tuple[str, ...]]:
@@ -64,6 +85,13 @@ class LeaseView:
     holder: str = ""
     fence: int = 0
     renewal: str = ""
+    declared: Declaration | None = None
+    """The last word of a person that the cluster is lost; it holds while the hub holds the Lease."""
+
+    @property
+    def lost(self) -> Declaration | None:
+        """The declaration that holds now: nobody in the cluster has renewed since."""
+        return self.declared if self.holder == cluster_orders.HELD_BY_HUB else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +170,7 @@ class _Taint(_Wire, frozen=True):
     key: str = ""
     value: str | None = None
     effect: str = ""
+    time_added: str | None = None
 
 
 class _ClusterSpec(_Wire, frozen=True):
@@ -237,7 +266,8 @@ def project_cluster(document: bytes) -> ClusterView:
     """A Cluster."""
     read = _cluster.decode(document)
     conditions = {each.type: (each.status, each.reason) for each in read.status.conditions or []}
-    served = read.status.api_enablements
+    served, notes, taints = read.status.api_enablements, read.metadata.annotations, read.spec.taints or []
+    executes = [each for each in taints if each.effect == "NoExecute"]
     enabled = None
     if served:
         enabled = frozenset((each.group_version, kind.kind) for each in served for kind in each.resources or [])
@@ -253,13 +283,27 @@ def project_cluster(document: bytes) -> ClusterView:
         region=read.spec.region,
         zones=tuple(read.spec.zones or ([read.spec.zone] if read.spec.zone else [])),
         labels=read.metadata.labels or _EMPTY,
-        taints=tuple(Taint(each.key, each.value or "", each.effect) for each in read.spec.taints or []),
+        taints=tuple(_taint(each) for each in taints),
         ready=conditions.get("Ready", ("Unknown", ""))[0],
         conditions=conditions,
         deleting=read.metadata.deletion_timestamp is not None,
         kinds=enabled,
         complete=conditions.get("CompleteAPIEnablements", ("True", ""))[0] == "True",
+        orders=_orders(notes, taints),
+        stamps=cluster_orders.stamps(notes),
+        finalized=keys.CLUSTER_FINALIZER in (read.metadata.finalizers or ()),
+        unstamped=tuple(_taint(each) for each in executes if not each.time_added),
+        since={(each.key, each.effect): each.time_added for each in executes if each.time_added},
     )
+
+
+def _taint(each: _Taint) -> Taint:
+    return Taint(each.key, each.value or "", each.effect)
+
+
+def _orders(notes: Mapping[str, str] | None, taints: Iterable[_Taint]) -> Mapping[Order, str]:
+    written = [{"key": each.key, "effect": each.effect} for each in taints]
+    return cluster_orders.orders({"metadata": {"annotations": notes}, "spec": {"taints": written}}) or _NO_ORDERS
 
 
 def project_lease(document: bytes) -> LeaseView:
@@ -275,6 +319,7 @@ def project_lease(document: bytes) -> LeaseView:
         holder=read.spec.holder_identity or "",
         fence=read.spec.lease_transitions or 0,
         renewal=f"{renewals}@{read.spec.renew_time or ''}" if renewals or read.spec.renew_time else "",
+        declared=cluster_orders.read_declaration(read.metadata.annotations),
     )
 
 

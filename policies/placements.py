@@ -70,6 +70,15 @@ class SpreadRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplicationRule:
+    """What becomes of a run that has started and is no longer whole: after `toleration` seconds it is placed anew, unless
+    `never`: then it stays, and people are told."""
+
+    toleration: int = 300
+    never: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Selector:
     """One resource selector of a policy."""
 
@@ -95,11 +104,14 @@ class PolicyView:
     selectors: tuple[Selector, ...] = ()
     affinities: tuple[Affinity, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    bears: tuple[tuple[Toleration, int], ...] = ()
+    """Seconds for which tolerations hold, where that is limited."""
     settings: Mapping[str, str] = field(default_factory=dict)
     placement: bytes = b""
     """`spec.placement` as written, for the binding."""
     places_again: bool = False
     """`spec.failover.application` is set: a Job that was deleted in its member is granted again (protocol.md 2, A6)."""
+    application: ApplicationRule | None = None
     deleting: bool = False
     generation: int = 0
     preempts: bool = False
@@ -173,6 +185,10 @@ class _Toleration(_Wire, frozen=True):
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
+    toleration_seconds: int | None = None
+
+    def made(self) -> Toleration:
+        return Toleration(self.key or "", self.operator or "Equal", self.value or "", self.effect or "")
 
 
 class _Weight(_Wire, frozen=True):
@@ -226,8 +242,21 @@ class SelectorWire(_Wire, frozen=True):
     label_selector: LabelSelectorWire | None = None
 
 
+class _Decision(_Wire, frozen=True):
+    toleration_seconds: int | None = None
+
+
+class _Application(_Wire, frozen=True):
+    decision_conditions: _Decision | None = None
+    purge_mode: str | None = None
+
+    def made(self) -> ApplicationRule:
+        seconds = self.decision_conditions.toleration_seconds if self.decision_conditions is not None else None
+        return ApplicationRule(300 if seconds is None else seconds, never=self.purge_mode == "Never")
+
+
 class _Failover(_Wire, frozen=True):
-    application: msgspec.Raw = msgspec.Raw(b"null")
+    application: _Application | None = None
 
 
 class _OnClusters(_Wire, frozen=True):
@@ -329,6 +358,7 @@ def project_policy(document: bytes) -> PolicyView:
     placement = _placement.decode(spec.placement) or _Placement()
     affinities = placement.cluster_affinities or ([placement.cluster_affinity] if placement.cluster_affinity else [])
     suspension = spec.suspension or _Suspension()
+    application = spec.failover.application if spec.failover is not None else None
     groups = placement.workload_affinity or _Groups()
     return PolicyView(
         namespace=meta.namespace,
@@ -338,13 +368,16 @@ def project_policy(document: bytes) -> PolicyView:
         priority=spec.priority or 0,
         selectors=selectors_of(spec.resource_selectors),
         affinities=tuple(affinity_of(each) for each in affinities),
-        tolerations=tuple(
-            Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
+        tolerations=tuple(each.made() for each in placement.cluster_tolerations or []),
+        bears=tuple(
+            (each.made(), each.toleration_seconds)
             for each in placement.cluster_tolerations or []
+            if each.toleration_seconds is not None
         ),
         settings=own_settings(meta.annotations),
         placement=bytes(spec.placement),
-        places_again=spec.failover is not None and bytes(spec.failover.application) != b"null",
+        places_again=application is not None,
+        application=application.made() if application is not None else None,
         deleting=meta.deletion_timestamp is not None,
         generation=meta.generation,
         preempts=spec.preemption == "Always",

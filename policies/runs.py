@@ -9,13 +9,66 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from apis.runs import KEPT, BindingRun, Ground, Held, Part, PartState, Past, RefusalReason, Share, encode
+from apis.runs import KEPT, BindingRun, Ground, Held, Part, PartState, Past, RefusalReason, encode
 from policies import tables
+from policies.run_events import (
+    CreateWork,
+    DeleteWork,
+    Effect,
+    End,
+    Event,
+    Evicted,
+    Gone,
+    Grant,
+    Hold,
+    LocallyDeleted,
+    Lost,
+    PassOn,
+    Refused,
+    Restamp,
+    Resume,
+    RewriteManifest,
+    RewriteRecord,
+    StartTimedOut,
+    Stayed,
+    Withdrawn,
+)
+
+__all__ = [
+    "CreateWork",
+    "DeleteWork",
+    "EDGES",
+    "Edge",
+    "Effect",
+    "End",
+    "Event",
+    "Evicted",
+    "Gone",
+    "Grant",
+    "Hold",
+    "LocallyDeleted",
+    "Lost",
+    "PassOn",
+    "Refused",
+    "Restamp",
+    "Resume",
+    "RewriteManifest",
+    "RewriteRecord",
+    "Run",
+    "RunState",
+    "StartTimedOut",
+    "Stayed",
+    "Step",
+    "UnknownEdge",
+    "Withdrawn",
+    "page",
+    "step",
+]
 
 
 class RunState(enum.StrEnum):
@@ -26,134 +79,6 @@ class RunState(enum.StrEnum):
     GRANTED = "Granted"
     STOPPING = "Stopping"
     ENDED = "Ended"
-
-
-# --- events ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """The planner chose: cluster name to (cluster UID, fence number). `shares`: minimum and shares of tasks of each part that
-    is not all of the Job."""
-
-    parts: Mapping[str, tuple[str, int]]
-    shares: Mapping[str, tuple[int, Mapping[str, Share]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Restamp:
-    """A part that has not started gets the fence number of now."""
-
-    cluster: str
-    fence: int
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The member refused the Work; `spent` retries of this epoch. `newest`: the epoch it knows, where that was the reason."""
-
-    cluster: str
-    reason: RefusalReason
-    spent: int = 0
-    newest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StartTimedOut:
-    """The part did not start within its start time-out."""
-
-    cluster: str
-    spent: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """Somebody else deleted the Work; it is going."""
-
-    cluster: str
-    spent: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LocallyDeleted:
-    """The member's Job was deleted in the member, and the agent knows its pods to be gone (A6). `again`: its policy says to
-    place it again."""
-
-    cluster: str
-    spent: int = 0
-    again: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A person, or the annotation `suspend`, wants it not to run."""
-
-    held: Held
-    spent: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """It may be granted again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """The part is known to have ended."""
-
-    cluster: str
-    ground: Ground
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """A terminal phase was folded; it is recorded in the binding's status."""
-
-    phase: str
-
-
-Event = Grant | Restamp | Refused | StartTimedOut | Withdrawn | LocallyDeleted | Hold | Resume | Gone | End
-
-
-# --- effects ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CreateWork:
-    """Create the Work of this part, with its run record copied from the binding just written."""
-
-    cluster: str
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteRecord:
-    """Copy the run record to the Work again."""
-
-    cluster: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteWork:
-    """Delete the Work of this part, its UID as precondition: the order to stop."""
-
-    cluster: str
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteManifest:
-    """Make the Work's manifest anew from the Job as it is now: it was edited."""
-
-    cluster: str
-
-
-@dataclass(frozen=True, slots=True)
-class PassOn:
-    """Write on the Work of this part what the binding says that its member is asked to do."""
-
-    cluster: str
-
-
-Effect = CreateWork | RewriteRecord | RewriteManifest | PassOn | DeleteWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +127,9 @@ def _grant(record: BindingRun, event: Grant) -> Step:
     for name, (uid, fence) in sorted(event.parts.items()):
         minimum, shares = event.shares.get(name, (0, {}))
         parts[name] = Part(cluster_uid=uid, fence=fence, minimum=minimum, shares=dict(shares))
-    ended = tuple(Past(record.epoch, name, part.fence, part.ground) for name, part in sorted(record.parts.items()))
+    ended = tuple(
+        Past(record.epoch, name, part.fence, part.ground, by=part.by, at=part.at) for name, part in sorted(record.parts.items())
+    )
     past = (*record.past, *ended)[-KEPT:]
     epoch = max(record.epoch, record.least) + 1
     # What the members of an earlier epoch were asked is no business of this one.
@@ -251,6 +178,21 @@ def _locally_deleted(record: BindingRun, event: LocallyDeleted) -> Step:
     return stopped, (DeleteWork(event.cluster), *others)
 
 
+def _evicted(record: BindingRun, event: Evicted) -> Step:
+    stopped, others = _stop(_with(record, moved_for=event.moved_for or record.moved_for), event.cluster, event.spent)
+    return stopped, (DeleteWork(event.cluster), *others)
+
+
+def _stayed(record: BindingRun, event: Stayed) -> Step:
+    return _with(record, moved_for=event.moved_for), ()
+
+
+def _lost(record: BindingRun, event: Lost) -> Step:
+    gone = _part(record, event.cluster, state=PartState.GONE, ground=Ground.DECLARED, by=event.by, at=event.at)
+    stopped, others = _stop_others(_with(gone, retries=record.retries + event.spent))
+    return stopped, (DeleteWork(event.cluster), *others)
+
+
 def _hold(record: BindingRun, event: Hold) -> Step:
     return _stop_others(_with(record, held=event.held, retries=record.retries + event.spent))
 
@@ -260,7 +202,7 @@ def _resume(record: BindingRun, _: Resume) -> Step:
 
 
 def _gone(record: BindingRun, event: Gone) -> Step:
-    return _part(record, event.cluster, state=PartState.GONE, ground=event.ground), ()
+    return _part(record, event.cluster, state=PartState.GONE, ground=event.ground, by=event.by, at=event.at), ()
 
 
 def _nothing(record: BindingRun, _: End) -> Step:
@@ -295,6 +237,9 @@ EDGES: Final[Mapping[tuple[RunState, type], Edge]] = {
         _locally_deleted,
         PartState.GRANTED,
     ),
+    (_G, Evicted): Edge("drain, taint, failover or rebalance: H2, then elsewhere", (_S,), _evicted, PartState.GRANTED),
+    (_G, Stayed): Edge("to be placed anew, and best where it is", (_G,), _stayed),
+    (_G, Lost): Edge("H4: its cluster is declared lost and fenced; other parts stop", (_S, _H, _W), _lost, PartState.GRANTED),
     (_G, Hold): Edge("H2: suspended or aborted while it runs", (_S,), _hold),
     (_G, Resume): Edge("no longer held", (_G,), _resume),
     (_G, End): Edge("a terminal phase was folded", (_E,), _nothing),
@@ -305,6 +250,8 @@ EDGES: Final[Mapping[tuple[RunState, type], Edge]] = {
     (_S, Restamp): Edge("another part has not started: the fence number of now", (_S,), _restamp, PartState.GRANTED),
     (_S, StartTimedOut): Edge("another part did not start in time", (_S,), _timed_out, PartState.GRANTED),
     (_S, LocallyDeleted): Edge("another part was deleted in its member", (_S,), _locally_deleted, PartState.GRANTED),
+    (_S, Evicted): Edge("another part is taken away too", (_S,), _evicted, PartState.GRANTED),
+    (_S, Lost): Edge("H4: the cluster of another part is declared lost", (_S,), _lost, PartState.GRANTED),
     (_S, Gone): Edge("known to have ended", (_S, _G, _W, _H), _gone, PartState.STOPPING),
     (_S, End): Edge("it ended before the order to stop reached it", (_E,), _nothing),
 }

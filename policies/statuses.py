@@ -11,6 +11,9 @@ import msgspec
 TERMINAL: Final = frozenset({"Completed", "Failed", "Terminated"})
 """Phases that never change again. Aborted is a resting state."""
 
+ENDING: Final = TERMINAL | {"Completing", "Terminating", "Aborting"}
+"""Phases on the way to an end, and ends."""
+
 NOT_STARTED: Final = frozenset({"", "Pending"})
 """Phases in which the minimum has not run yet."""
 
@@ -69,6 +72,13 @@ class JobStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
             return True
         ran = self.running + self.succeeded + self.failed
         return bool(ran) and ran >= self.min_available > 0
+
+    @property
+    def ailing(self) -> bool:
+        """The gang has run, has not ended, and fewer pods than its minimum run or have succeeded; or it was aborted there."""
+        if self.state.phase in ENDING or not self.gathered:
+            return False
+        return self.state.phase == "Aborted" or self.running + self.succeeded < self.min_available
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")

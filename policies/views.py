@@ -209,7 +209,8 @@ class WorkView:
     binding: tuple[str, str] = ("", "")
     queue: str = keys.DEFAULT_QUEUE
     gang: Gang | None = None
-    """None where the manifest cannot be read, or was reduced to its identity."""
+    """None where the manifest cannot be read, or was reduced to its identity. Of another object than a Volcano Job: what its
+    pods ask for while it runs."""
     applied: bool | None = None
     reason: str = ""
     message: str = ""
@@ -222,6 +223,8 @@ class WorkView:
     """A pod of the run has run, or its phase went past Pending."""
     gathered: bool = False
     """The gang's minimum has run."""
+    ailing: bool = False
+    """It ran and is not whole any more."""
     encoded: bytes | None = None
     """The member's status, as bytes."""
     made_from: int = 0
@@ -439,6 +442,8 @@ class Projections:
         record, problem = _work_record(annotations.get(keys.RUN), where=f"work {meta.namespace}/{meta.name}")
         manifests = (read.spec.workload.manifests if read.spec.workload else None) or []
         spec, gang, _ = self._job_spec(_job.decode(manifests[0]).spec) if manifests else (_JobSpec(), None, None)
+        if keys.OBJECT in (meta.labels or {}):  # no Volcano Job: what it asks for is written beside it
+            spec, gang, _ = self._job_spec(msgspec.Raw(annotations.get(keys.DEMAND, "{}").encode()))
         conditions = {each.type: each for each in read.status.conditions or []}
         applied = conditions.get(REFUSAL)
         status = _member_status(read.status.manifest_statuses)
@@ -467,6 +472,7 @@ class Projections:
             phase=sys.intern(status.state.phase) if status is not None else "",
             started=status is not None and status.started,
             gathered=status is not None and status.gathered,
+            ailing=status is not None and status.ailing,
             encoded=statuses.encode(status) if status is not None else None,
             command=annotations.get(keys.COMMAND, ""),
             made_from=int(made_from) if (made_from := annotations.get(keys.JOB_GENERATION, "")).isdecimal() else 0,

@@ -473,7 +473,9 @@ class Applier:
     async def _settle_earlier(self, item: Decide) -> None:
         """Before a grant: no create of an earlier epoch may still be on its way, however that epoch came to its end."""
         for job, epoch, cluster in sorted(self._uncertain):
-            if job == item.job_uid and epoch < item.run.epoch:
+            if cluster in item.lost:
+                self._uncertain.discard((job, epoch, cluster))  # its fence number is outdated since
+            elif job == item.job_uid and epoch < item.run.epoch:
                 await self._prove_absent(item.key, cluster=cluster, job_uid=job, epoch=epoch)
 
     async def _present(self, key: Key, *, cluster: str, job_uid: str, epoch: int) -> bool:

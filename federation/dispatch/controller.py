@@ -30,7 +30,7 @@ from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from policies import durations
 from policies.capacities import CapacityView, only_the_member_can_tell
-from policies.members import CommandView, LeaseView, project_command
+from policies.members import ClusterView, CommandView, LeaseView, project_command
 from policies.overrides import OverrideView
 from policies.statuses import TERMINAL
 from policies.trials import Trier
@@ -77,7 +77,7 @@ class DispatchController:
         self._clock = clock
         self._pace = pace
         self._fences = fences
-        self._stores = Stores(informers, projections=projections, fences=fences)
+        self._stores = Stores(informers, projections=projections, fences=fences, evictions=rules.evictions)
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
         self._applier = Applier(
             port,
@@ -112,6 +112,7 @@ class DispatchController:
         stores.jobs.subscribe(self._job_changed)
         stores.bindings.subscribe(self._binding_changed)
         stores.works.subscribe(self._work_changed)
+        stores.clusters.subscribe(self._cluster_changed)
         for informer in stores.reconsidering:
             informer.subscribe(self._reconsider)
         for overrides in (stores.overrides, stores.cluster_overrides):
@@ -126,13 +127,13 @@ class DispatchController:
                 run_workers(self._asking.queue, self._asking.reconcile, workers=4, name="asking", metrics=metrics)
             )
 
-    # --- waking ------------------------------------------------------------------------------------------------------
-
     def trier(self, namespace: str) -> Trier:
         """The planner before what is known now, for whoever asks what would become of a Job of a namespace."""
         known = self._stores.namespaces.get(None, namespace)
         snapshot = self._stores.snapshot((), now=self._clock.boot())
         return RoundTrier(snapshot, rules=self._rules, settings=known.settings if known is not None else {})
+
+    # --- waking ------------------------------------------------------------------------------------------------------
 
     def _touch(self, key: Key | None) -> None:
         if key is not None:
@@ -178,6 +179,13 @@ class DispatchController:
             log.warning("%s: %s", work.cluster, text)
             about = About(kinds.CLUSTER, "", cluster.name, cluster.uid, cluster.version)
             self._events.warn(about, reason=UNTRUSTED, message=f"{text}; it takes no new work for {durations.text(REST)}")
+
+    def _cluster_changed(self, change: Change[ClusterView]) -> None:
+        """What is asked of a cluster, and whether it hears, concerns everything that runs there."""
+        old, new, name = change.old, change.new, change.key[1]
+        self._stores.leaving.saw_cluster(name, new, now=self._clock.boot(), wall=self._clock.now())
+        if new is not None and old is not None and _asks(old) != _asks(new):
+            self._touch_cluster(name)
 
     def _reconsider(self, change: Change[Any]) -> None:
         old, new = change.old, change.new
@@ -282,6 +290,8 @@ class DispatchController:
             raise
         for key, story in made.unclear:
             log.error("%s/%s is left alone: %s", *key, story)
+        for key, seconds in made.later:
+            self._later.add_after(key, max(seconds, AT_ONCE))
         self._ask(snapshot, made)
         self._after(snapshot, results)
         self._dirty.put_back(made.rest)
@@ -327,6 +337,9 @@ class DispatchController:
         if isinstance(item, Decide) and item.act is Act.STOP and result.binding is not None:
             self._note_time_outs(item)
             self._tell_withdrawal(item)
+        if isinstance(item, Decide) and result.binding is not None:
+            for cluster in item.evicted:
+                stores.leaving.left(cluster, now=self._clock.boot())
 
     def _tell_withdrawal(self, item: Decide) -> None:
         """Why a run is stopped to be placed again: the next placement may be decided before anybody folds this one, and the
@@ -412,6 +425,11 @@ class DispatchController:
 
 def _about(kind: kinds.Kind, view: JobView | CommandView) -> About:
     return About(kind, view.namespace, view.name, view.uid, view.version)
+
+
+def _asks(cluster: ClusterView) -> tuple[object, ...]:
+    """What of a cluster may make runs leave it."""
+    return (cluster.orders, cluster.taints, cluster.since, cluster.deleting, cluster.ready == "True")
 
 
 def _same_to_us(old: JobView, new: JobView) -> bool:

@@ -92,6 +92,10 @@ class Decide:
     """Where this grants: what the choice relied on."""
     sure: bool = False
     """Where this grants: the member's own profile says that it fits."""
+    evicted: tuple[str, ...] = ()
+    """Clusters from which the hub takes the run away by this."""
+    lost: tuple[str, ...] = ()
+    """Clusters that are declared lost: what may still arrive there starts nothing (A1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +164,10 @@ class Plan:
     """Cases whose story has no edge in the table, each with that story: left alone, and told."""
     asks: tuple[tuple[Key, str, tuple[str, ...]], ...] = ()
     """Cases that wait, each with the hash under which it is asked about and the clusters whose scheduler could tell more."""
+    later: tuple[tuple[Key, float], ...] = ()
+    """Cases in which something comes due, and in how many seconds."""
 
     def encoded(self) -> bytes:
         """The plan as bytes: equal for equal snapshots."""
         named = [(type(item).__name__, item) for item in self.items]
-        return msgspec.json.encode((named, self.rest, self.unclear, self.asks), order="deterministic")
+        return msgspec.json.encode((named, self.rest, self.unclear, self.asks, self.later), order="deterministic")

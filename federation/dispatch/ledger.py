@@ -84,23 +84,39 @@ class Ledger:
 
     def saw_work(self, work: WorkView) -> None:
         """A Work as it stands now. A restamped Work counts anew: the member looks at it again."""
-        if work.record is None or not work.cluster:
+        if not work.cluster:
+            return
+        if work.record is None:
+            self._saw_object(work)
             return
         self._lives_in(work.record.job, work.binding[0])
         entry = (work.record.job, work.record.epoch, work.cluster)
         known = self._promises.get(entry)
         if known is None:
-            if work.gang is None or work.phase in TERMINAL:
-                return
+            if work.gang is None or work.phase in TERMINAL or work.deleting:
+                return  # what goes and stands for no live part stands for a lost cluster, or is swept
             known = Promise(gang=work.gang, queue=work.queue)
         if known.version == UNWRITTEN or known.fence != work.record.fence:
             known = replace(known, version=_version(work.version), fence=work.record.fence)
         refused = work.refusal is not None and work.refusal is not RefusalReason.STALE_FENCE
         self._put(entry, replace(known, void=refused or work.locally_deleted))
 
+    def _saw_object(self, work: WorkView) -> None:
+        """The Work of another object than a Volcano Job: it asks for something as long as its annotation says so."""
+        entry = (work.uid, 0, work.cluster)
+        if work.gang is None or not work.gang.tasks:
+            self._drop(entry)
+            return
+        known = self._promises.get(entry) or Promise(gang=work.gang, queue=work.queue, version=_version(work.version))
+        self._lives_in(work.uid, work.binding[0])
+        self._put(entry, replace(known, void=work.refusal is not None))
+
     def lost_work(self, work: WorkView) -> None:
         """A Work is gone: its pods are, too."""
-        if work.record is not None:
+        if work.record is None:
+            self._drop((work.uid, 0, work.cluster))
+            self._in_namespace.get(self._namespace_of.pop(work.uid, ""), set()).discard(work.uid)
+        else:
             self._drop((work.record.job, work.record.epoch, work.cluster))
 
     def ended(self, job_uid: str) -> None:

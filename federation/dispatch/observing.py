@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
 
 from apis import keys
 from apis.runs import BindingRun, Ground, Held, Part, PartState, RefusalReason
+from federation.dispatch.going import Leaving, buried, declared, leaves, nobody_leaves
+from federation.dispatch.look import Look, Patience
 from federation.dispatch.snapshot import PASSED_ON, Case, Member, Order
 from policies import durations, folding
 from policies.runs import (
     CreateWork,
     DeleteWork,
     Effect,
-    Event,
     Gone,
     Hold,
     LocallyDeleted,
@@ -35,7 +35,6 @@ from policies.runs import (
     RunState,
     StartTimedOut,
     Withdrawn,
-    step,
 )
 from policies.statuses import TERMINAL
 from policies.verdicts import ENDED_HERE, Decision, Outcome, shortened
@@ -46,66 +45,16 @@ _KNOWN_EPOCH: Final = re.compile(r"epoch (\d{1,9}) is known")
 """What an agent says with StaleEpoch."""
 
 
-@dataclass(slots=True)
-class Look:
-    """The outcome of looking at one case.
-
-    `run` is the record after all events, `effects` what to do to Works once it is written, `proofs` clusters whose Work must
-    be found absent by a quorum read before it is written, `sweeps` Works that no binding stands for, `told` the events.
-    """
-
-    run: Run
-    before: BindingRun
-    effects: list[Effect] = field(default_factory=list)
-    proofs: list[str] = field(default_factory=list)
-    sweeps: list[WorkView] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    why: Decision | None = None
-    """Why the run is withdrawn, where people should read it."""
-    idle: bool = False
-    """Nothing may be granted now, whatever the state says."""
-    again: bool = False
-    """The policy says to place it again where it was deleted in its member."""
-
-    def carried_out(self, order: str, *, asked: str = "") -> None:
-        """The record says by its UID that a Command was carried out, whether or not there was anything to do. `asked`: what of
-        it the members are to do."""
-        self.run = replace(self.run, record=msgspec.structs.replace(self.run.record, order=order, asked=asked))
-
-    @property
-    def changed(self) -> bool:
-        """The record differs from what the binding says."""
-        return self.run.record != self.before
-
-    def apply(self, event: Event) -> None:
-        """One edge of the table."""
-        self.run, effects = step(self.run, event)
-        self.effects += effects
-        self.told.append(type(event).__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Seconds a run may take to start: at all, and once its member says why containers cannot. Both double with every start of
-    the Job that timed out in that cluster, so that a Job that can start nowhere is moved less and less often."""
-
-    start: int
-    trouble: int
-
-    def with_start(self, record: BindingRun, *, cluster: str) -> float:
-        """Seconds from the first sight of its Work."""
-        return self.start * 2.0 ** min(record.start_timeouts.get(cluster, 0), 16)
-
-    def with_trouble(self, record: BindingRun, *, cluster: str) -> float:
-        """Seconds from the first word of trouble."""
-        return min(
-            self.with_start(record, cluster=cluster), self.trouble * 2.0 ** min(record.start_timeouts.get(cluster, 0), 16)
-        )
-
-
-def look(case: Case, *, members: Mapping[str, Member], patience: Patience, again: bool = False) -> Look:
+def look(
+    case: Case,
+    *,
+    members: Mapping[str, Member],
+    patience: Patience,
+    again: bool = False,
+    leaving: Leaving = nobody_leaves,
+) -> Look:
     """Look at a live Job and its binding, if it has one. The Job must exist, and the binding must be its own. `again`: its
-    policy says to place it again where it was deleted in its member (A6)."""
+    policy says to place it again where it was deleted in its member (A6); `leaving`: why it has to leave a cluster."""
     job, binding = case.job, case.binding
     if job is None:
         raise ValueError(f"{case.key}: no Job to look at")
@@ -120,7 +69,7 @@ def look(case: Case, *, members: Mapping[str, Member], patience: Patience, again
         seen.effects += _left_running(case, record)
         return seen
     for cluster in sorted(record.parts):
-        _look_at_part(seen, cluster, case=case, member=members.get(cluster), patience=patience)
+        _look_at_part(seen, cluster, case=case, member=members.get(cluster), patience=patience, leaving=leaving)
     _look_at_holds(seen, case)
     _look_at_orders(seen, case)
     _look_at_edits(seen, case)
@@ -132,7 +81,10 @@ def look(case: Case, *, members: Mapping[str, Member], patience: Patience, again
         if not isinstance(each, CreateWork) or parts[each.cluster].state is PartState.GRANTED
     ]
     # While a Work of that name is anywhere, of whatever epoch, its pods may run: nothing is granted beside it.
-    taken = bool(case.works) and seen.run.state in (RunState.WAITING, RunState.HELD)
+    taken = any(not buried(work, members.get(work.cluster)) for work in case.works) and seen.run.state in (
+        RunState.WAITING,
+        RunState.HELD,
+    )
     seen.idle = taken or bool(seen.sweeps) or job.deleting or (binding is not None and binding.left_alone)
     return seen
 
@@ -177,12 +129,16 @@ def _strangers(case: Case, record: BindingRun) -> list[WorkView]:
     return found
 
 
-def _look_at_part(seen: Look, cluster: str, *, case: Case, member: Member | None, patience: Patience) -> None:
+def _look_at_part(seen: Look, cluster: str, *, case: Case, member: Member | None, patience: Patience, leaving: Leaving) -> None:
     part = seen.run.record.parts[cluster]
     work = work_of(case, cluster)
     if part.state is PartState.GONE:
         return
-    if work is None:
+    if member is not None and member.lost is not None and part.fence < member.lost.fence:
+        declared(seen, cluster, part, lost=member.lost, spent=_spent(work) if work is not None else 0)
+    elif work is None and part.state is PartState.GRANTED and leaves(seen, cluster, leaving=leaving):
+        return  # it was not even sent
+    elif work is None:
         _absent(seen, cluster, part)
     elif not _belongs(work, seen.run.record):
         return  # the name is taken by another epoch or Job: wait until it is gone
@@ -192,7 +148,9 @@ def _look_at_part(seen: Look, cluster: str, *, case: Case, member: Member | None
     else:
         why = _late(seen, work, case=case, patience=patience) or _stuck(seen, work, case=case, patience=patience)
         spent = sum(_spent(each) for each in _running(case, seen.run.record))
-        _granted(seen, part, work=work, member=member, late=why, spent=max(spent, _spent(work)))
+        spent = max(spent, _spent(work))
+        if not _granted(seen, part, work=work, member=member, late=why, spent=spent) and work.phase not in TERMINAL:
+            leaves(seen, cluster, leaving=leaving, spent=spent)
 
 
 def _belongs(work: WorkView, record: BindingRun) -> bool:
@@ -208,8 +166,8 @@ def _absent(seen: Look, cluster: str, part: Part) -> None:
         seen.effects.append(CreateWork(cluster))
 
 
-def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: Decision | None, spent: int) -> None:
-    """`spent`: restarts of all parts, because all of them stop with this one."""
+def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, late: Decision | None, spent: int) -> bool:
+    """Whether there was something to do. `spent`: restarts of all parts, because all of them stop with this one."""
     cluster = work.cluster
     fence = member.fence if member is not None else None
     stale = fence is not None and fence != part.fence
@@ -229,6 +187,9 @@ def _granted(seen: Look, part: Part, *, work: WorkView, member: Member | None, l
     elif late is not None and member is not None and member.cluster.ready == "True":
         seen.apply(StartTimedOut(cluster, spent=spent))
         seen.why = late
+    else:
+        return False
+    return True
 
 
 def _newest(work: WorkView) -> int:

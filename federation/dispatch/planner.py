@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from apis.runs import BindingRun, Failover, PartState
 from apis.vectors import ResourceVector
+from federation.dispatch.going import Departures, buried
 from federation.dispatch.items import (
     Act,
     Carry,
@@ -23,10 +24,12 @@ from federation.dispatch.items import (
     Terms,
     Versions,
 )
-from federation.dispatch.observing import Look, Patience, look, start_timeout_of
+from federation.dispatch.look import Look, Patience
+from federation.dispatch.observing import look, start_timeout_of
 from federation.dispatch.placing import Asked, Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
 from policies import durations, federated_quotas, parts, queueing
+from policies.departures import FOREVER
 from policies.federated_quotas import Holding
 from policies.matching import DEFAULT, matching_policy, setting
 from policies.parts import Part
@@ -72,6 +75,9 @@ class Planning:
         self._waiting: list[_Waiting] = []
         self._unclear: list[tuple[Key, str]] = []
         self._asks: list[tuple[Key, str, tuple[str, ...]]] = []
+        self._later: list[tuple[Key, float]] = []
+        self._leaving = Departures(self._members, settle=rules.settle, rate=rules.evictions)
+        self._lost = tuple(sorted(name for name, member in self._members.items() if member.lost is not None))
 
     def advance(self) -> bool:
         """Look at one more case, or place one more; False when all is done."""
@@ -88,7 +94,7 @@ class Planning:
     def result(self) -> Plan:
         """The plan so far; what was not looked at or not placed is the rest."""
         rest = [each.case.key for each in reversed(self._waiting)] + [case.key for case in (*self._unseen, *self._left)]
-        return Plan(tuple(self._items), tuple(rest), tuple(self._unclear), tuple(self._asks))
+        return Plan(tuple(self._items), tuple(rest), tuple(self._unclear), tuple(self._asks), tuple(self._later))
 
     def stop_looking(self) -> None:
         """Place what was looked at; the others are for the next round."""
@@ -131,7 +137,15 @@ class Planning:
             setting("start-timeout", job=job, policy=policy, namespace=case.settings), default=self._rules.start_timeout
         )
         patience = Patience(late, self._rules.trouble_timeout)
-        seen = look(case, members=self._members, patience=patience, again=policy.places_again)
+        seen = look(
+            case,
+            members=self._members,
+            patience=patience,
+            again=policy.places_again,
+            leaving=self._leaving(case, policy=policy),
+        )
+        if seen.due < FOREVER:
+            self._later.append((case.key, seen.due))
         self._sweep(case, works=seen.sweeps)
         self._shrink(case, seen)
         candidate = _Waiting(case, job, policy, seen)
@@ -161,11 +175,14 @@ class Planning:
             return
         run = binding.run or BindingRun(job=binding.job_uid)
         own = [work for work in case.works if work.record is None or work.record.job == binding.job_uid]
+        own = [work for work in own if not buried(work, self._members.get(work.cluster))]
         stop = tuple(DeleteWork(work.cluster) for work in _by_cluster(own) if not work.deleting)
         if stop:
             self._items.append(Carry(case.key, binding.job_uid, relied, run, stop))
         elif not own and binding.finalized:
-            live = tuple(name for name, part in sorted(run.parts.items()) if part.state is not PartState.GONE)
+            live = tuple(
+                name for name, part in sorted(run.parts.items()) if part.state is not PartState.GONE and name not in self._lost
+            )
             self._items.append(Release(case.key, relied, binding.job_uid, run.epoch, live))
 
     def _sweep(self, case: Case, *, works: Sequence[WorkView]) -> None:
@@ -218,6 +235,8 @@ class Planning:
             governed=Governed() if policy is DEFAULT else Governed(policy.namespace, policy.name, policy.placement),
             queue=queue,
             generation=candidate.job.generation,
+            evicted=tuple(seen.evicted),
+            lost=self._lost,
         )
 
     def _terms(self, candidate: _Waiting) -> Terms:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from apis.cluster_orders import Declaration
 from apis.vectors import ResourceVector
 from policies.capacities import CapacityView
 from policies.federated_quotas import FederatedQuotaView, Holding
@@ -56,6 +57,8 @@ class Case:
     settings: Mapping[str, str] = field(default_factory=dict)
     waited: Mapping[str, float] = field(default_factory=dict)
     troubled: Mapping[str, float] = field(default_factory=dict)
+    ailing: Mapping[str, float] = field(default_factory=dict)
+    """Clusters where the run has started and is not whole, and for how many seconds."""
     orphaned: float = 0.0
     told: float = float("inf")
 
@@ -72,6 +75,14 @@ class Member:
     penalty: float = 0.0
     overdue: frozenset[str] = frozenset()
     distrusted: str = ""
+    lost: Declaration | None = None
+    """A person has said that it is lost, and it is fenced: what was granted before has ended (protocol.md 2, H4)."""
+    standing: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """For how many seconds each taint with NoExecute has been there, by key and effect."""
+    ready_for: float = float("inf")
+    """For how many seconds it has been Ready."""
+    leaves: float = float("inf")
+    """How many runs may be taken away from it now, whole ones; a fraction tells how near the next is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +121,7 @@ class Rules:
     fence_after: int = 600
     run_time: float = 3600.0
     rates: Mapping[str, float] = field(default_factory=dict)
+    settle: float = 0.0
+    """Seconds that a taint stands before it evicts anybody."""
+    evictions: float = 1.0
+    """Runs that are taken away from one cluster in a second."""

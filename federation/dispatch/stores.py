@@ -10,6 +10,7 @@ from apis import keys, kinds, naming
 from apis.runs import RefusalReason
 from apis.vectors import ResourceVector
 from federation.dispatch.items import Versions
+from federation.dispatch.leaving import Leaving
 from federation.dispatch.ledger import Ledger, with_ancestors
 from federation.dispatch.recent import Recent
 from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
@@ -62,10 +63,13 @@ class Stores:
     """Informers, ledger and memory of one leader. Everything here is rebuilt from the API after a restart, except refusals and
     penalties, which only save attempts."""
 
-    def __init__(self, informers: Informers, *, projections: Projections, fences: Fences) -> None:
+    def __init__(self, informers: Informers, *, projections: Projections, fences: Fences, evictions: float = 1.0) -> None:
+        """`evictions`: runs that are taken away from one cluster in a second."""
         self._fences = fences
         self.jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
-        self.bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self.bindings: Informer[BindingView] = informers.add(
+            kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT
+        )
         self.works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
         self.clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
         self.leases: Informer[LeaseView] = informers.add(kinds.LEASE, members.project_lease, fields="metadata.name=member")
@@ -97,7 +101,10 @@ class Stores:
         self._troubled: dict[str, float] = {}
         """Boot seconds at which a Work, by UID, was first seen to say why its containers cannot start."""
         self._penalties: dict[str, tuple[float, float]] = {}
+        self._ailing: dict[str, float] = {}
+        """Boot seconds at which a Work, by UID, was first seen not to be whole any more."""
         self.trust = Trust()
+        self.leaving = Leaving(evictions)
         self.overdue: Callable[[str, float], frozenset[str]] = lambda cluster, now: frozenset()
         """Digests that a cluster was asked about in vain, by boot seconds."""
 
@@ -151,6 +158,8 @@ class Stores:
         """The case that a Work belongs to; None for a Work that no binding of ours can have made. `now` on the boot clock."""
         view = change.new or change.old
         key = case_of(view) if view is not None else None
+        if view is not None and view.record is None and key is None:
+            (self.ledger.lost_work if change.new is None else self.ledger.saw_work)(view)
         if view is None or key is None:
             return None
         works = self._works_of.setdefault(key, {})
@@ -158,6 +167,7 @@ class Stores:
             works.pop(change.key, None)
             self._refused_works.discard(view.uid)
             self._troubled.pop(view.uid, None)
+            self._ailing.pop(view.uid, None)
             self._first_seen.pop(view.uid, None)
             self.trust.lost_work(view.uid)
             self.ledger.lost_work(view)
@@ -175,6 +185,10 @@ class Stores:
                 self._troubled.pop(view.uid, None)
             else:
                 self._troubled.setdefault(view.uid, now)
+            if view.ailing:
+                self._ailing.setdefault(view.uid, now)
+            else:
+                self._ailing.pop(view.uid, None)
         return key
 
     def _note_refusal(self, work: WorkView, *, now: float) -> None:
@@ -330,6 +344,7 @@ class Stores:
             lost=self._lost_of(key, works),
             waited={work.cluster: now - self._first_seen.get(work.uid, now) for work in works},
             troubled={work.cluster: now - self._troubled[work.uid] for work in works if work.uid in self._troubled},
+            ailing={work.cluster: now - self._ailing[work.uid] for work in works if work.uid in self._ailing},
             order=pending.order if pending is not None else None,
             order_uid=pending.command.uid if pending is not None else "",
             settings=namespace.settings if namespace is not None else {},
@@ -355,6 +370,10 @@ class Stores:
             penalty=self._penalty(cluster.name, now=now),
             overdue=self.overdue(cluster.name, now),
             distrusted=self.trust.distrusted(cluster.name, now=now),
+            lost=lease.lost if lease is not None else None,
+            standing=self.leaving.standing(cluster.name, now=now),
+            ready_for=self.leaving.ready_for(cluster.name, now=now),
+            leaves=self.leaving.leaves(cluster.name, now=now),
         )
 
     def _still_closed(self, *, now: float) -> dict[tuple[str, str], str]:

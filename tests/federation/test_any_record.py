@@ -11,13 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apis import keys, kinds, naming, runs
+from apis.cluster_orders import Declaration
 from apis.runs import BindingRun, Ground, Held, Part, PartState, RefusalReason, RunRecord
 from federation.dispatch.items import Act, Decide
-from federation.dispatch.observing import Patience, look
+from federation.dispatch.look import Patience
+from federation.dispatch.observing import look
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Order
 from machinery.port import PatchType
 from policies import runs as table
+from policies.departures import Departure
 from policies.runs import Restamp, RunState
 from policies.views import BindingView, WorkView
 from tests.federation.test_planner import RULES, case, member, snapshot
@@ -76,10 +79,22 @@ def test_every_look_at_a_binding_and_its_works_has_an_answer(
         order=order,
         waited=dict.fromkeys(CLUSTERS, data.draw(st.sampled_from([0.0, 1e6]))),
     )
-    members = {name: member(name, (1, "4")) for name in CLUSTERS}
-    seen = look(looked_at, members=members, patience=Patience(600, 60))
+    lost = st.sampled_from([None, Declaration(2, by="alice", at="2026-01-01T00:00:00Z"), Declaration(9)])
+    members = {name: replace(member(name, (1, "4")), lost=data.draw(lost)) for name in CLUSTERS}
+    due = {
+        name: data.draw(st.sampled_from([None, Departure("ClusterDrained", "drained"), Departure("x", "y", 5.0)]))
+        for name in CLUSTERS
+    }
+    seen = look(looked_at, members=members, patience=Patience(600, 60), leaving=lambda cluster: due[cluster])
     assert seen.run.state in RunState
     assert seen.run.record.epoch == record.epoch
+    for name, part in seen.run.record.parts.items():
+        before = record.parts[name]
+        if part.ground is Ground.DECLARED and before.ground is not Ground.DECLARED:
+            word = members[name].lost
+            assert word is not None
+            assert before.fence < word.fence
+            assert (part.by, part.at) == (word.by, word.at)
 
 
 def spoilt() -> Case:

@@ -22,6 +22,10 @@ any_event = st.one_of(
     st.sampled_from(CLUSTERS).map(runs.Withdrawn),
     st.sampled_from(CLUSTERS).map(runs.LocallyDeleted),
     st.sampled_from(CLUSTERS).map(lambda name: runs.LocallyDeleted(name, again=True)),
+    st.sampled_from(CLUSTERS).map(runs.Evicted),
+    st.sampled_from(CLUSTERS).map(lambda name: runs.Evicted(name, moved_for="2026-01-01T00:00:00Z")),
+    st.just(runs.Stayed("2026-01-01T00:00:00Z")),
+    st.sampled_from(CLUSTERS).map(lambda name: runs.Lost(name, by="alice", at="2026-01-01T00:00:00Z")),
     st.sampled_from(list(Held)).map(runs.Hold),
     st.just(runs.Resume()),
     st.sampled_from(CLUSTERS).map(lambda name: runs.Gone(name, Ground.CONFIRMED)),
@@ -49,6 +53,29 @@ def test_no_epoch_is_granted_before_the_one_before_is_gone_and_none_after_the_en
         assert len(live) <= 1
         created = [effect for effect in effects if isinstance(effect, runs.CreateWork)]
         assert bool(created) == isinstance(event, runs.Grant)
+
+
+def test_a_lost_cluster_ends_its_part_with_the_word_of_a_person_and_stops_the_others() -> None:
+    run, _ = runs.step(Run(BindingRun(job="uid")), runs.Grant({"east": ("id", 1), "west": ("id", 2)}))
+    run, effects = runs.step(run, runs.Lost("east", by="alice", at="2026-01-01T00:00:00Z", spent=2))
+    assert effects == (runs.DeleteWork("east"), runs.DeleteWork("west"))
+    assert run.state is RunState.STOPPING
+    east = run.record.parts["east"]
+    assert (east.state, east.ground, east.by, east.at) == (PartState.GONE, Ground.DECLARED, "alice", "2026-01-01T00:00:00Z")
+    run, _ = runs.step(run, runs.Gone("west", Ground.CONFIRMED))
+    run, _ = runs.step(run, runs.Grant({"west": ("id", 3)}))
+    assert [(each.cluster, each.ground, each.by) for each in run.record.past] == [
+        ("east", Ground.DECLARED, "alice"),
+        ("west", Ground.CONFIRMED, ""),
+    ]
+
+
+def test_an_evicted_part_is_stopped_and_remembers_which_wish_it_answers() -> None:
+    run, _ = runs.step(Run(BindingRun(job="uid")), runs.Grant({"east": ("id", 1)}))
+    run, effects = runs.step(run, runs.Evicted("east", spent=1, moved_for="2026-01-01T00:00:00Z"))
+    assert (run.state, effects, run.record.retries) == (RunState.STOPPING, (runs.DeleteWork("east"),), 1)
+    run, _ = runs.step(run, runs.Gone("east", Ground.CONFIRMED))
+    assert (run.state, run.record.moved_for) == (RunState.WAITING, "2026-01-01T00:00:00Z")
 
 
 def test_a_part_is_never_gone_without_a_ground() -> None:
