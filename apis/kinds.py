@@ -69,6 +69,7 @@ POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisrupti
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+API_SERVICE = Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
 ADMISSION_POLICY = Kind(
     "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
 )

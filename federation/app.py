@@ -26,6 +26,7 @@ from controllers.flows.records import Records
 from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
 from controllers.ttl.keepers import Everyone
+from federation import ownership
 from federation.clusters import fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
@@ -41,7 +42,7 @@ from federation.settings import HubSettings
 from machinery import crds, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
-from machinery.errors import AlreadyExists, ApiError, NotFound
+from machinery.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from machinery.events import EventRecorder
 from machinery.http import HealthServer
 from machinery.informer import Informers
@@ -163,8 +164,9 @@ async def _roles(
     metrics: Metrics | None,
     readiness: Readiness | None,
 ) -> None:
-    await guard.apply(port)
-    await fairness.apply(port)
+    if settings.cluster_objects:
+        await guard.apply(port)
+        await fairness.apply(port)
     seen = metrics.server("hub") if metrics is not None else None
     informers, projections = Informers(port, clock, chance, metrics=seen), Projections()
     events = EventRecorder(port, component=LEADER, instance=identity, clock=clock, chance=chance)
@@ -280,7 +282,32 @@ def run(
     given = yaml.safe_load(config.read_text()) if config is not None else {}
     settings = HubSettings(**(given or {})).scaled(time_scale)
     logs.set_up()
-    raise typer.Exit(shutdown.run(lambda: _serve(kubeconfig, context, settings=settings, health_port=health_port)))
+
+    async def checked() -> None:
+        await _alone(kubeconfig, context)
+        await _serve(kubeconfig, context, settings=settings, health_port=health_port)
+
+    try:
+        raise typer.Exit(shutdown.run(checked))
+    except ownership.Occupied as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+async def _alone(kubeconfig: Path | None, context: str | None) -> None:
+    """Return once nobody else serves these kinds; asked for until the API server answers. Raises Occupied."""
+    clock = SystemClock()
+    async with _port(kubeconfig, context) as port:
+        while True:
+            try:
+                await ownership.check(port, clock=clock)
+                return
+            except Forbidden as error:
+                log.warning("whether a Karmada is at work here cannot be found out: %s", error)
+                return
+            except ApiError as error:
+                log.warning("the API server does not answer: %s", error)
+                await clock.sleep(PAUSE)
 
 
 async def _serve(kubeconfig: Path | None, context: str | None, *, settings: HubSettings, health_port: int | None) -> None:
@@ -321,18 +348,27 @@ async def _port(kubeconfig: Path | None, context: str | None) -> AsyncIterator[P
         await port.close()
 
 
+Owners = Annotated[bool, typer.Option("--check-owners", help="Apply nothing where a Karmada serves these kinds, and say so.")]
+
+
 @crds_app.command("apply")
-def crds_apply(kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+def crds_apply(kubeconfig: Kubeconfig = None, context: Context = None, check_owners: Owners = False) -> None:
     """Apply the CRDs that are absent or ours; foreign ones are compared and left alone. Exit status 1 when one lacks fields."""
-    served = asyncio.run(_apply_crds(kubeconfig, context))
+    try:
+        served = asyncio.run(_apply_crds(kubeconfig, context, check_owners=check_owners))
+    except ownership.Occupied as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
     for each in served:
         lacking = f", lacks {', '.join(each.missing)}" if each.missing else ""
         typer.echo(f"{each.standing.value:8} {each.name}{lacking}")
     raise typer.Exit(1 if any(each.missing for each in served) else 0)
 
 
-async def _apply_crds(kubeconfig: Path | None, context: str | None) -> list[crds.Served]:
+async def _apply_crds(kubeconfig: Path | None, context: str | None, *, check_owners: bool) -> list[crds.Served]:
     async with _port(kubeconfig, context) as port:
+        if check_owners:
+            await ownership.check(port, clock=SystemClock())
         return await crds.apply_crds(port, crds.packaged(), clock=SystemClock())
 
 
