@@ -19,6 +19,14 @@ class HubSettings(BaseModel):
     namespace: str = "federation-system"
     """Where the leader's Lease lives."""
 
+    cluster_objects: bool = True
+    """Whether the hub puts the admission policy that guards fence numbers and the flow control of agents in place itself, at
+    every start. The chart brings them and switches this off, so that the hub needs no right to them."""
+
+    hub_runs_workloads: bool = True
+    """Whether controllers at the hub act on Deployments, Pods and batch Jobs: those are then not sent to members as well,
+    except batch Jobs with `spec.managedBy`. False for a hub whose kube-controller-manager runs none of these controllers."""
+
     filters: tuple[str, ...] = ("health", "affinity", "taints", "apis", "refused", "queue", "capacity")
     """Filters in order. The cheap ones first; the packing last, because it costs most."""
 
@@ -74,14 +82,6 @@ class HubSettings(BaseModel):
     taint_policies_evict: bool = False
     """Whether ClusterTaintPolicies may put on taints with effect NoExecute: whoever writes one could empty every cluster."""
 
-    label_keys: tuple[str, ...] = (
-        "kubernetes.io/arch",
-        "kubernetes.io/os",
-        "node.kubernetes.io/instance-type",
-        "topology.kubernetes.io/region",
-        "topology.kubernetes.io/zone",
-    )
-    """Node labels by which members tell their nodes apart from the start; those that Jobs ask for are added."""
     evictions_per_second: Annotated[float, Field(gt=0)] = 1.0
     """Runs that are taken away from one cluster in a second, by drain, taint, failover or unjoining: what is placed again does
     not come all at once, and whoever drained the wrong cluster has time to say so."""
@@ -90,6 +90,14 @@ class HubSettings(BaseModel):
     """Seconds that a taint with NoExecute stands on a cluster that is Ready before it evicts: taints that follow conditions are
     taken off a moment after the condition changes."""
 
+    label_keys: tuple[str, ...] = (
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    )
+    """Node labels by which members tell their nodes apart from the start; those that Jobs ask for are added."""
 
     admission: AdmissionSettings | None = None
     """The webhook server; none is run, and no configuration touched, when not given: nobody could reach it."""

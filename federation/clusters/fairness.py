@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from apis import kinds
+from apis.keys import SYSTEM_NAMESPACE
 from apis.kinds import Kind
 from federation.clusters.guard import AGENTS, MANAGER
 from machinery.errors import ApiError
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 HUB: Final = "volcano-federation:hub"
 """Group of the hub's own credential: it writes member Leases, too."""
+
+ACCOUNT: Final = "federation-hub"
+"""ServiceAccount of a hub that the chart installed: such accounts carry no groups of ours."""
 
 LEASES: Final = "volcano-federation-leases"
 OTHERS: Final = "volcano-federation-agents"
@@ -33,13 +37,14 @@ AGENT_SHARES: Final = 30
 """Less than the built-in level workload-high (40): statuses are many, and none is urgent."""
 
 
-def manifests() -> Iterator[tuple[Kind, dict[str, Any]]]:
-    """Levels first, then the schemas that point to them."""
+def manifests(namespace: str = SYSTEM_NAMESPACE) -> Iterator[tuple[Kind, dict[str, Any]]]:
+    """Levels first, then the schemas that point to them. `namespace`: where a hub that the chart installed has its account."""
     yield _level(LEASES, shares=LEASE_SHARES, lendable=0, queues=64, hand=4)
     yield _level(OTHERS, shares=AGENT_SHARES, lendable=50, queues=128, hand=4)
     leases = {"apiGroups": [kinds.LEASE.group], "resources": [kinds.LEASE.plural], "namespaces": ["*"], "verbs": ["*"]}
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
-    yield _schema(LEASES, level=LEASES, precedence=300, by="ByNamespace", groups=(AGENTS, HUB), rule=leases)
+    account = {"kind": "ServiceAccount", "serviceAccount": {"name": ACCOUNT, "namespace": namespace}}
+    yield _schema(LEASES, level=LEASES, precedence=300, by="ByNamespace", groups=(AGENTS, HUB), rule=leases, also=(account,))
     namespaced = {**everything, "namespaces": ["*"]}
     yield _schema(OTHERS, level=OTHERS, precedence=310, by="ByNamespace", groups=(AGENTS,), rule=namespaced)
     global_ = {**everything, "clusterScope": True}
@@ -58,9 +63,16 @@ def _level(name: str, *, shares: int, lendable: int, queues: int, hand: int) -> 
 
 
 def _schema(
-    name: str, *, level: str, precedence: int, by: str, groups: tuple[str, ...], rule: dict[str, Any]
+    name: str,
+    *,
+    level: str,
+    precedence: int,
+    by: str,
+    groups: tuple[str, ...],
+    rule: dict[str, Any],
+    also: tuple[dict[str, Any], ...] = (),
 ) -> tuple[Kind, dict[str, Any]]:
-    subjects = [{"kind": "Group", "group": {"name": group}} for group in groups]
+    subjects = [*({"kind": "Group", "group": {"name": group}} for group in groups), *also]
     spec = {
         "priorityLevelConfiguration": {"name": level},
         "matchingPrecedence": precedence,

@@ -15,6 +15,9 @@ log = logging.getLogger(__name__)
 AGENTS: Final = "volcano-federation:agents"
 """Group that every agent's credential carries."""
 
+ACCOUNTS: Final = f"system:serviceaccount:{keys.EXECUTION_NAMESPACE_PREFIX}"
+"""Beginning of the names of agents whose credential is the token of a ServiceAccount, which carries no groups of ours."""
+
 NAME: Final = "member-fence.volcano-federation.io"
 MANAGER: Final = "volcano-federation"
 
@@ -40,7 +43,11 @@ def policy() -> dict[str, Any]:
                 ]
             },
             "matchConditions": [
-                {"name": "an-agent", "expression": f"'{AGENTS}' in request.userInfo.groups"},
+                {
+                    "name": "an-agent",
+                    "expression": f"'{AGENTS}' in request.userInfo.groups || "
+                    + f"request.userInfo.username.startsWith('{ACCOUNTS}')",
+                },
                 {
                     "name": "an-execution-namespace",
                     "expression": f"request.namespace.startsWith('{keys.EXECUTION_NAMESPACE_PREFIX}')",

@@ -23,7 +23,7 @@ def served(*, groups: set[str], group: str, resource: str, namespace: str) -> tu
             scope = "namespaces" in what if namespace else what.get("clusterScope", False)
             fits = group in what["apiGroups"] or "*" in what["apiGroups"]
             fits = fits and (resource in what["resources"] or "*" in what["resources"])
-            if scope and fits and groups & {each["group"]["name"] for each in rule["subjects"]}:
+            if scope and fits and groups & {each["group"]["name"] for each in rule["subjects"] if "group" in each}:
                 flow = namespace if spec["distinguisherMethod"]["type"] == "ByNamespace" else "the user"
                 return spec["priorityLevelConfiguration"]["name"], flow
     return "", ""
