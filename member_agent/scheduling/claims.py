@@ -45,6 +45,13 @@ class Claims:
         at = bisect_left(names, node)
         return at if at < len(names) and names[at] == node else None
 
+    def _count(self, spots: Sequence[Spot], sign: int) -> None:
+        """What is held for a gang itself: pods around are counted with it, and its own must not keep one another away."""
+        self._change(spots, sign)
+        for spot in spots:
+            if spot.shape.minds_others:
+                self._session.surroundings.told(spot, sign)
+
     def _change(self, spots: Sequence[Spot], sign: int) -> None:
         """Without a word to the plugins: no pod comes or goes."""
         room = self._session.room
@@ -61,7 +68,8 @@ class Claims:
     def _aside(self, gang: Waiting) -> Iterator[None]:
         own = self._held.get(gang.key, [])
         lower = [spot for priority, spot in self._nominated if priority < gang.priority]
-        self._change([*own, *lower], -1)
+        self._change(lower, -1)
+        self._count(own, -1)
         self._session.charge(gang, own, times=-1)
         self._own = self._mask(spot.row for spot in own) if own else None
         before = self._session.decided
@@ -73,7 +81,7 @@ class Claims:
             if own and self._session.decided > before:
                 del self._held[gang.key]
             else:
-                self._change(own, 1)
+                self._count(own, 1)
                 self._session.charge(gang, own, times=1)
 
     def places(self, pods: Sequence[PodView], domains: Iterable[Mask | None]) -> Iterator[Mask | None]:

@@ -10,7 +10,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -29,6 +29,7 @@ from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.views import GroupStatus, GroupView, PodView, Projector
+from member_agent.views.drafts import draft
 from policies.asked import MOST_SHAPES, Asked, AskedTask, UnreadableShape, gang_of, of_job
 from policies.capacities import only_the_member_can_tell
 from policies.shapes import Pool
@@ -184,22 +185,18 @@ class Foreseer:
 
     def _pod(self, asked: Asked, task: AskedTask) -> PodView:
         """A pod as the Job's controller would make it, read as the scheduler reads pods."""
-        template: dict[str, Any] = msgspec.json.decode(task.template)
-        meta, spec = template.get("metadata") or {}, template.get("spec") or {}
-        labels = {keys.JOB_NAME: asked.job, keys.JOB_NAMESPACE: asked.namespace, keys.QUEUE_NAME: asked.queue}
-        notes = {keys.TASK_SPEC: task.name, keys.QUEUE_NAME: asked.queue, keys.GROUP_NAME: asked.hash}
-        body = {
-            "metadata": {
-                "name": f"{asked.hash}-{task.name}",
-                "namespace": asked.namespace,
-                "uid": f"{asked.hash}/{task.name}",
-                "labels": {**(meta.get("labels") or {}), **labels, keys.TASK_SPEC: task.name},
-                "annotations": {**(meta.get("annotations") or {}), **notes},
-            },
-            "spec": {**spec, "schedulerName": self._scheduler, "priority": asked.priority},
-            "status": {"phase": "Pending"},
-        }
-        return self._projector.pod(msgspec.json.encode(body))
+        made = draft(
+            msgspec.json.decode(task.template),
+            job=asked.job,
+            task=task.name,
+            namespace=asked.namespace,
+            queue=asked.queue,
+            group=asked.hash,
+            uid=asked.hash,
+            schedulerName=self._scheduler,
+            priority=asked.priority,
+        )
+        return self._projector.pod(made)
 
     def _leaving(self, ends: Sequence[End]) -> tuple[tuple[float, Spot], ...]:
         """What is given back, and when."""

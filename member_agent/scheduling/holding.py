@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from machinery.clock import Clock
@@ -53,12 +54,14 @@ class Holding:
         job = change.new or change.old
         if job is None or job.record is None:
             return
+        known = self._jobs.get(job.uid)
         if change.new is None:
             self._jobs.pop(job.uid, None)
         else:
-            self._jobs[job.uid] = job
+            # Released, it is what it was before: its pods go onto what is held for them.
+            self._jobs[job.uid] = replace(job, drafts=known.drafts) if known is not None and not job.drafts else job
         before = self.holds.version
-        self.holds.job_changed(job)
+        self.holds.job_changed(self._jobs.get(job.uid, job))
         if self.holds.version != before or self.holds.wants(job.uid):
             self._wake()
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from machinery.informer import Key
 from member_agent.inventory import Held, Inventory
 from member_agent.views import GroupView, HoldRecord, JobView, PodView, held_for
-from policies.shapes import Gang
+from policies.shapes import Gang, PodShape
 from policies.tables import Table
 
 
@@ -79,13 +79,19 @@ def may(group: GroupView, event: HoldEvent) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Preparing:
-    """A gang that wants room held: hold number `n`, its tasks."""
+    """A gang that wants room held: hold number `n`, its tasks; `drafts`: one pod of each, as they are going to be."""
 
     key: Key
     group: GroupView
     gang: Gang
     n: int
     priority: int
+    drafts: tuple[PodView, ...] = ()
+
+    def needs(self) -> list[tuple[PodShape, int]]:
+        """Shapes and counts of the minimum, task by task; of a task without a draft what requests and labels say."""
+        known = {pod.task: pod.shape for pod in self.drafts}
+        return [(known.get(task.name, task.shape), count) for task, count in self.gang.minima()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +112,13 @@ Entries = dict[str, Held]
 """What is held, by the name of the entry."""
 
 
-def entries(group: GroupView, record: HoldRecord, gang: Gang, *, pods: Iterable[tuple[str, str]]) -> Entries:
+def entries(
+    group: GroupView, record: HoldRecord, gang: Gang, *, pods: Iterable[tuple[str, str]], drafts: Sequence[PodView] = ()
+) -> Entries:
     """What is still held: one entry per pod without a node. `pods`: task and node of those that have one; each ends an entry of
-    its task, one on its own node where there is one."""
+    its task, one on its own node where there is one. Entries have the labels of their `drafts`: others keep away from them."""
     shapes = {task.name: task.shape for task in gang.tasks}
+    known = {pod.task: pod for pod in drafts}
     left = Counter(place for place in record.places() if place[0] in shapes)
     elsewhere: Counter[str] = Counter()
     for pod in pods:
@@ -122,8 +131,9 @@ def entries(group: GroupView, record: HoldRecord, gang: Gang, *, pods: Iterable[
         gone = min(count, elsewhere[task])
         elsewhere[task] -= gone
         for index in range(count - gone):
-            name = f"hold/{group.uid}/{task}/{node}/{index}"
-            found[name] = Held(node, shapes[task], group.owner, task, (group.namespace, group.name))
+            name, draft = f"hold/{group.uid}/{task}/{node}/{index}", known.get(task)
+            held = Held(node, shapes[task], group.owner, task, (group.namespace, group.name))
+            found[name] = held if draft is None else replace(held, shape=draft.shape, labels=draft.labels)
     return found
 
 
@@ -160,7 +170,8 @@ class Holds:
             job = self._job(group.owner)
             wants = may(group, HoldEvent.RESERVED) and key not in self._decided
             if wants and job is not None and job.gang is not None and not job.deleting and not group.deleting:
-                found.append(Preparing(key, group, job.gang, group.hold_wanted, priority(group.priority_class)))
+                rank = priority(group.priority_class)
+                found.append(Preparing(key, group, job.gang, group.hold_wanted, rank, drafts=job.drafts))
         return tuple(found)
 
     def entries(self) -> Mapping[Key, tuple[Held, ...]]:
@@ -234,7 +245,7 @@ class Holds:
         placed = [each for each in self._placed(key) if each is not None]
         if len(placed) >= group.min_member:
             return {}
-        return entries(group, record, job.gang, pods=placed)
+        return entries(group, record, job.gang, pods=placed, drafts=job.drafts)
 
     def _placed(self, key: Key) -> Iterable[tuple[str, str] | None]:
         held = self._inventory.held()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from member_agent.room import Shortage, Spot
@@ -10,6 +11,7 @@ from member_agent.scheduling.holds import Hold, Preparing
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Tally, Waiting
+from policies.shapes import PodShape
 
 
 def prepare(session: OpenSession, wanting: Sequence[Preparing]) -> tuple[Hold, ...]:
@@ -17,7 +19,7 @@ def prepare(session: OpenSession, wanting: Sequence[Preparing]) -> tuple[Hold, .
     found = []
     for each in wanting:
         gang = Waiting(each.key, each.group, (), Tally(), each.priority)
-        needs = [(task.shape, count) for task, count in each.gang.minima()]
+        needs = each.needs()
         within = None if session.reserved is None else ~session.reserved
         placed = session.room.place(needs, within=within)
         if isinstance(placed, Shortage):
@@ -30,10 +32,12 @@ def prepare(session: OpenSession, wanting: Sequence[Preparing]) -> tuple[Hold, .
 
 
 def _places(each: Preparing, spots: Sequence[Spot], *, names: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-    """Spots come task by task: two tasks may have the same shape."""
-    ahead = iter(spots)
-    for task, count in each.gang.minima():
+    """Spots of one shape come task by task: two tasks may have the same one."""
+    ahead: dict[PodShape, deque[Spot]] = {}
+    for spot in spots:
+        ahead.setdefault(spot.shape, deque()).append(spot)
+    for (task, count), (shape, _) in zip(each.gang.minima(), each.needs(), strict=True):
         while count > 0:
-            spot = next(ahead)
+            spot = ahead[shape].popleft()
             yield task.name, names[spot.row], spot.count
             count -= spot.count

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -141,6 +141,8 @@ class Gangs:
         self.unclaimed = 0
         """How many nodes that were nominated for foreign pods are not any more."""
         self._stands = Stands(self.pods, marked=self.neighbourhood.marked)
+        self._drafts: dict[str, PodView] = {}
+        """By UID, pods to come of gangs over clusters that want room held."""
 
     def pod_changed(self, change: Change[PodView]) -> Key | None:
         """Fold one change in; the key of the gang concerned, None for pods of other schedulers and pods without a group."""
@@ -289,6 +291,7 @@ class Gangs:
             pods = self.volumes.marked(self.neighbourhood.marked(pods))
             return Waiting(key=key, group=group, pods=pods, tally=tally, priority=rank)
 
+        self._speak(preparing)
         waiting = []
         for key in sorted(key for key in self._waiting if self._wanting(key)):
             gang = gang_of(key, tuple(pod for pod in self._wanting(key) if not held_back(pod)))
@@ -323,8 +326,8 @@ class Gangs:
             quotas=quotas,
             budgets=budgets,
             now=now,
-            preparing=preparing,
-            berths=berths,
+            preparing=tuple(replace(each, drafts=self.neighbourhood.marked(each.drafts)) for each in preparing),
+            berths={key: [replace(held, shape=self._seen(held)) for held in listed] for key, listed in berths.items()},
             nominated=tuple(pod for _, pod in sorted(self._nominated.items())),
             around=self.neighbourhood.freeze(),
             storage=self.volumes.freeze(),
@@ -344,6 +347,21 @@ class Gangs:
                 stuck=stuck,
             ),
         )
+
+    def _speak(self, preparing: tuple[Preparing, ...]) -> None:
+        """Have everybody counted of whom the pods to come of these gangs speak, and nobody else on their account."""
+        wanted = {pod.uid: pod for each in preparing for pod in each.drafts}
+        for uid in [uid for uid, pod in self._drafts.items() if wanted.get(uid) != pod]:
+            self.neighbourhood.waits_no_more(self._drafts.pop(uid))
+        for uid, pod in wanted.items():
+            if uid not in self._drafts:
+                self._drafts[uid] = pod
+                self.neighbourhood.waits(pod)
+
+    def _seen(self, held: Held) -> PodShape:
+        """The shape of what is held with the crowds in which it counts."""
+        seen = self.neighbourhood.seen(held.gang[0], held.labels, held.own_labels)
+        return held.shape if seen == held.shape.seen else replace(held.shape, seen=seen)
 
     def _leaving(self, going: Mapping[str, PodView]) -> tuple[tuple[str, PodShape], ...]:
         """Room of pods that are being deleted, or are about to be."""

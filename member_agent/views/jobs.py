@@ -13,6 +13,7 @@ from apis import keys, kinds
 from apis.batch import DEFAULT_MAX_RETRY
 from apis.runs import RunRecord
 from member_agent.views.meta import Meta, Wire
+from member_agent.views.pods import PodView
 from policies import durations
 from policies.shapes import Gang, TaskSpec, UnreadableShape
 
@@ -249,6 +250,8 @@ class JobView:
     """What the agent ordered from a Volcano that runs this Job, as it is written."""
     created_by_flow: str = ""
     """`namespace.name` of the JobFlow of this cluster that made it; "" for a hub-run Job, whose flow is the hub's."""
+    drafts: tuple[PodView, ...] = ()
+    """One pod of each task of a run that is not released yet, as it is going to be; none where a template cannot be read."""
 
     @property
     def kind(self) -> kinds.Kind:

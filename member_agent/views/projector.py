@@ -9,8 +9,10 @@ from typing import Final
 import msgspec
 
 from apis import keys
+from apis.quantities import InvalidQuantity
 from apis.runs import UnreadableRun, decode_record
 from machinery.port import Document
+from member_agent.views.drafts import drafts
 from member_agent.views.gates import gate_of
 from member_agent.views.hints import OF_PODS, hints_of
 from member_agent.views.jobs import (
@@ -104,7 +106,14 @@ class Projector:
             owner_uid=meta.controller,
             forwarded=meta.annotation(keys.JOB_FORWARDING) == "true",
             created_by_flow="" if managed else sys.intern(meta.annotation(keys.CREATED_BY_FLOW)),
+            drafts=self._drafts(document, queue=spec.queue) if record is not None and not record.release and gang else (),
         )
+
+    def _drafts(self, document: Document, *, queue: str) -> tuple[PodView, ...]:
+        try:
+            return tuple(self.pod(each) for each in drafts(document, queue=queue or keys.DEFAULT_QUEUE))
+        except (msgspec.MsgspecError, InvalidQuantity, AttributeError, TypeError):
+            return ()
 
     def pod(self, document: Document) -> PodView:
         """A pod as the agent keeps it. A pod whose requests cannot be read asks for nothing but a place."""

@@ -41,6 +41,26 @@ async def release(stage: Stage, work: str) -> None:
     await stage.patch_work(work, {"metadata": {"annotations": {keys.RUN: text}}})
 
 
+def test_pods_that_keep_apart_have_nodes_of_their_own_held_and_go_there() -> None:
+    """Anti-affinity by the labels that the Job's controller gives its pods, which nobody has read before they are there."""
+
+    async def story(stage: Stage) -> None:
+        apart = job("part", replicas=2)
+        selector = {"matchLabels": {"volcano.sh/job-name": "part"}}
+        term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+        spec = apart["spec"]["tasks"][0]["template"]["spec"]
+        spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        work = await stage.grant(apart, epoch=2, release=False)
+        await stage.until(lambda: prepared(stage, work) == "True Prepared", timeout=60)
+        held = [node for each in hold(stage)["held"] for node in each["nodes"]]
+        assert len(set(held)) == 2
+        await release(stage, work)
+        await stage.until(lambda: len(stage.running("part")) == 2, timeout=60)
+        assert sorted(pod["spec"]["nodeName"] for pod in stage.pods("part")) == sorted(held)
+
+    play(story)
+
+
 def test_room_is_held_without_pods_and_the_pods_go_there_once_released() -> None:
     async def story(stage: Stage) -> None:
         work = await stage.grant(job("part", replicas=8), epoch=2, release=False)

@@ -13,10 +13,12 @@ from member_agent.inventory import Held
 from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.holds import HOLD, HoldEvent, HoldPhase, Preparing, entries, phase_of
 from member_agent.scheduling.planner import plan
-from member_agent.scheduling.snapshot import Snapshot
+from member_agent.scheduling.snapshot import Gangs, Snapshot
 from member_agent.views import HeldFor, HoldRecord, NodeView, PodView, held_for
+from policies.neighbours import Neighbours
 from policies.shapes import Gang, Task
-from tests.member_agent.scheduling.build import Made, code, frozen, gang, nodes, places, started, why
+from tests.member_agent.scheduling.around import apart, beside, crew, machine
+from tests.member_agent.scheduling.build import Made, code, frozen, gang, nodes, places, queue, started, why
 from tests.member_agent.test_room import group, shape
 
 WISH = dataclasses.replace(group("part", 4), uid="part-uid", owner="job-uid", admitted=True, hold_wanted=3)
@@ -65,6 +67,76 @@ def test_two_parts_do_not_get_the_same_room() -> None:
     found = decide(nodes(4), wants=(wants, other))
     assert [hold.key for hold in found.prepared] == [("ns", "part")]
     assert code(found, "other") == "NotEnoughResources"
+
+
+# --- pods around -----------------------------------------------------------------------------------------------------
+
+
+def drafted(of: Gang, **asks: Neighbours | None) -> Preparing:
+    """With drafts: pods of each task have its name as label app, and ask that of others."""
+    made = [crew(name, asked).pods[0] for name, asked in asks.items()]
+    return dataclasses.replace(preparing(of), drafts=tuple(dataclasses.replace(pod, task=pod.group) for pod in made))
+
+
+def prepare(machines: list[NodeView], *gangs: Made, wants: Preparing) -> Plan:
+    kept: list[Gangs] = []
+    frozen(machines, gangs, told=kept.append)
+    room = kept[0].freeze(
+        groups={(each.group.namespace, each.group.name): each.group for each in gangs}.get,
+        pending={},
+        priority=lambda name: 0,
+        queues={"default": queue("default")},
+        held_back=lambda pod: False,
+        preparing=(wants,),
+    )
+    return plan(room)
+
+
+def held_on(found: Plan) -> dict[str, list[str]]:
+    """Nodes by task."""
+    places: dict[str, list[str]] = {}
+    for task, node, count in found.prepared[0].places if found.prepared else ():
+        places.setdefault(task, []).extend([node] * count)
+    return {task: sorted(listed) for task, listed in places.items()}
+
+
+def test_pods_that_keep_apart_have_room_held_apart() -> None:
+    wants = drafted(tasks(("worker", 2, 1)), worker=apart("worker"))
+    assert held_on(prepare(nodes(4, 4), wants=wants)) == {"worker": ["n0", "n1"]}
+    found = prepare(nodes(4), wants=wants)
+    assert found.prepared == ()
+    assert "one per node" in why(found, "part")
+
+
+def test_nothing_is_held_where_pods_around_are_in_the_way() -> None:
+    noisy = crew("noisy", on=["n0"], phase="Running")
+    jealous = crew("jealous", apart("worker"), on=["n1"], phase="Running")
+    wants = drafted(tasks(("worker", 1, 1)), worker=apart("noisy"))
+    assert held_on(prepare(nodes(4, 4, 4), noisy, jealous, wants=wants)) == {"worker": ["n2"]}
+
+
+def test_tasks_that_sit_beside_another_one_are_told_apart_whatever_comes_first() -> None:
+    machines = [machine("a0", cpu=2, zone="a"), machine("b0", cpu=2, zone="b"), machine("b1", cpu=2, zone="b")]
+    wants = drafted(tasks(("helper", 2, 1), ("master", 2, 1)), helper=beside("master"), master=None)
+    found = held_on(prepare(machines, gang("fill", cpu=2, on=["a0"], phase="Running"), wants=wants))
+    assert {task: len(listed) for task, listed in found.items()} == {"helper": 2, "master": 2}
+    assert {node[0] for listed in found.values() for node in listed} == {"b"}
+
+
+def test_what_is_held_keeps_others_away_and_not_its_own_gang() -> None:
+    """Room is held on n1 for a pod that keeps apart from its kind: a stranger that minds it goes elsewhere, it goes there."""
+    made = crew("part", apart("part"), hub=True)
+    berth = Held("n1", made.pods[0].shape, "job-uid", "", ("ns", "part"), labels=made.pods[0].labels)
+    shy = crew("shy", apart("part"), created="2025-01-01T00:00:00Z")
+
+    def told(kept: Gangs) -> None:
+        kept.neighbourhood.took("hold", berth)
+
+    for newcomers, expected in (([shy], {"n0": 1}), ([made], {"n1": 1})):
+        snapshot = frozen(nodes(1, 4), newcomers, told=told)
+        assert snapshot.around.members, "what is held is counted"
+        kept = dataclasses.replace(berth, shape=snapshot.counted_as(made.pods[0]))
+        assert places(plan(dataclasses.replace(snapshot, berths={("ns", "part"): [kept]}))) == expected
 
 
 # --- coming for it ---------------------------------------------------------------------------------------------------
