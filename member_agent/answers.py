@@ -1,8 +1,9 @@
 """What is known of shapes on a room's rows, and how it stays true while rows change: asking again costs what changed since.
 
-An `Answer` belongs to one room. `Kept` answers outlive a session: they belong to the cluster's room, every copy of it reads
-them, and whoever reads one first brings it up to the state that its own copy was made at. Only answers that depend on a row
-alone may be kept; who asks says which. Pure.
+Two things are known of a shape: its `Places`, the rows that may run it, and the `Answer`, what each row takes of it and how
+good it is. Shapes that differ only in where they may go have one answer. `Kept` ones outlive a session: they belong to the
+cluster's room, and whoever reads an answer takes it over and brings it up to the state of its own copy; the one who had it
+before reads it anew. Only answers that depend on a row alone may be kept; who asks says which. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ KEPT_CELLS: Final = 4_000_000
 FIRST_LOG: Final = 64
 
 Look = Callable[[PodShape, Rows], tuple[Amounts, Scores]]
-"""Pods that fit and cost of rows that admit the shape, as they are now in the room that asks."""
+"""Pods that fit and cost of rows, as they are now in the room that asks, whether or not they admit the shape."""
 
 
 class Log:
@@ -54,6 +55,10 @@ class Log:
         """Rows that changed after the first `seen` changes."""
         return self._rows[seen : self.count]
 
+    def until(self, seen: int) -> Rows:
+        """Rows of the first `seen` changes."""
+        return self._rows[:seen]
+
 
 def once(rows: Rows, *, of: int) -> Rows:
     """Each of the rows once: a node that was given pods of many shapes stands there many times."""
@@ -62,23 +67,43 @@ def once(rows: Rows, *, of: int) -> Rows:
     return np.flatnonzero(marked)
 
 
-@dataclass(slots=True)
-class Answer:
-    """What is known of one shape: nodes that may run it, pods that fit and cost by row (smaller is better, infinite where none
-    fits), and up to which change of its room."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where a shape may go: a mask and the rows themselves, None for all of them. `measured`: the shape whose answer says how
+    much room there is."""
 
     admitted: Mask
+    rows: Rows | None
+    measured: PodShape
+
+
+def places(admitted: Mask, *, measured: PodShape) -> Places:
+    """The rows of a mask."""
+    rows = np.flatnonzero(admitted)
+    return Places(admitted, None if len(rows) == len(admitted) else rows, measured)
+
+
+@dataclass(slots=True, eq=False)
+class Answer:
+    """What is known of one shape, by row: pods that fit where it may go, and cost (smaller is better, infinite for no room). It
+    is true for the copy of the cluster's room that has this `log`, was made after the cluster's first `at` changes, and for
+    the first `seen` changes of its own."""
+
     fits: Amounts
     cost: Scores
+    log: Log
     seen: int
+    at: int
 
+    def renew(self, shape: PodShape, rows: Rows, *, look: Look) -> None:
+        """Look at these rows again; a row may stand there several times."""
+        if len(rows):
+            self.fits[rows], self.cost[rows] = look(shape, rows)
 
-@dataclass(slots=True)
-class _Kept:
-    """`answer.seen` counts changes of the cluster's room; `apart`: rows that the last reader had changed in its own copy."""
-
-    answer: Answer
-    apart: Rows
+    def catch_up(self, shape: PodShape, *, look: Look) -> None:
+        """Look again at what changed in its own copy."""
+        self.renew(shape, self.log.since(self.seen), look=look)
+        self.seen = self.log.count
 
 
 class Kept:
@@ -92,7 +117,8 @@ class Kept:
         self._changed: Amounts = np.zeros(rows, dtype=np.int64)
         """By row, the number of the last change to it."""
         self._rules: object = None
-        self._answers: dict[PodShape, _Kept] = {}
+        self._answers: dict[PodShape, Answer] = {}
+        self._places: dict[PodShape, Places] = {}
         self._most = max(KEPT_CELLS // max(rows, 1), 1)
 
     def __len__(self) -> int:
@@ -107,29 +133,37 @@ class Kept:
         """These rules hold from now on; what was learned under unequal ones is forgotten."""
         if self._rules != rules:
             self._answers.clear()
+            self._places.clear()
             self._rules = rules
+
+    def places(self, shape: PodShape) -> Places | None:
+        """Where the shape may go; None when nothing is known."""
+        return self._places.get(shape)
+
+    def learn_places(self, shape: PodShape, found: Places) -> None:
+        """Keep where a shape may go."""
+        if len(self._places) >= self._most:
+            del self._places[next(iter(self._places))]
+        self._places[shape] = found
 
     def read(self, shape: PodShape, *, at: int, log: Log, look: Look) -> Answer | None:
         """The answer for a copy that was made after the cluster's first `at` changes and changed the rows of `log` since; None
-        when nothing is known. The arrays are the reader's own."""
-        known = self._answers.pop(shape, None)
-        if known is None:
+        when nothing is known. It is the reader's until somebody else reads it: then its `log` is another one."""
+        answer = self._answers.pop(shape, None)
+        if answer is None:
             return None
-        self._answers[shape] = known  # the last one read is the last to go
-        kept, own = known.answer, log.since(0)
+        self._answers[shape] = answer  # the last one read is the last to go
+        others = answer.log.until(answer.seen)
         # A copy may be older than what the last reader saw: then the changes between the two count just the same.
-        rows = np.flatnonzero(self._changed > min(kept.seen, at))
-        if len(known.apart) or len(own):
-            rows = once(np.concatenate((rows, known.apart, own)), of=len(self._changed))
-        if len(rows):
-            rows = rows[kept.admitted[rows]]
-            kept.fits[rows], kept.cost[rows] = look(shape, rows)
-        kept.seen, known.apart = at, once(own, of=len(self._changed))
-        return Answer(kept.admitted, kept.fits.copy(), kept.cost.copy(), log.count)
+        rows = np.flatnonzero(self._changed > min(answer.at, at))
+        if len(others) or log.count:
+            rows = once(np.concatenate((rows, others, log.since(0))), of=len(self._changed))
+        answer.renew(shape, rows, look=look)
+        answer.log, answer.seen, answer.at = log, log.count, at
+        return answer
 
-    def learn(self, shape: PodShape, answer: Answer, *, at: int, log: Log) -> None:
-        """Keep what a copy found out, made and changed as in `read`."""
+    def learn(self, shape: PodShape, answer: Answer) -> None:
+        """Keep what a copy found out."""
         if len(self._answers) >= self._most:
             del self._answers[next(iter(self._answers))]
-        copy = Answer(answer.admitted, answer.fits.copy(), answer.cost.copy(), at)
-        self._answers[shape] = _Kept(copy, once(log.since(0), of=len(self._changed)))
+        self._answers[shape] = answer

@@ -19,7 +19,7 @@ NOBODY: Final = Company(())
 class Ground(Protocol):
     """The room that is asked: `seek` finds the best places on these rows without taking them."""
 
-    def known(self, shape: PodShape) -> tuple[Amounts, Scores]: ...
+    def known(self, shape: PodShape) -> tuple[Mask, Amounts, Scores]: ...
 
     def seek(self, shape: PodShape, fits: Amounts, cost: Scores, count: int) -> list[Spot]: ...
 
@@ -56,12 +56,13 @@ class Passes:
 
     def _look(self, company: Company, within: Mask | None) -> tuple[Amounts, Scores]:
         """Pods that fit and cost of every row, as pods around have it."""
-        fits, cost = self.ground.known(self.shape)
+        open_to, fits, cost = self.ground.known(self.shape)
         closed = company.closed()
-        if within is not None:
-            closed = ~within if closed is None else closed | ~within
         if closed is not None:
-            fits, cost = np.where(closed, 0, fits), np.where(closed, np.inf, cost)
+            open_to = open_to & ~closed
+        if within is not None:
+            open_to = open_to & within
+        fits, cost = np.where(open_to, fits, 0), np.where(open_to, cost, np.inf)
         return np.minimum(fits, 1) if company.alone else fits, cost
 
     def _fill(self, count: int, within: Mask | None, company: Company) -> list[Spot]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
-from member_agent.answers import Answer, Kept, Log
+from member_agent.answers import Answer, Kept, Log, Places, places
 from member_agent.aspects import plain
 from member_agent.grouping import Company, Near
 from member_agent.layout import HOSTNAME as HOSTNAME
@@ -28,6 +27,7 @@ from member_agent.layout import Rules as Rules
 from member_agent.layout import Scores as Scores
 from member_agent.layout import Spot as Spot
 from member_agent.passes import Passes
+from member_agent.seats import best, packs, seat, seat_one
 from member_agent.shortages import sentence
 from policies.neighbours import HostPort
 from policies.shapes import PodShape
@@ -43,10 +43,6 @@ class Shortage:
     asked: int
     placed: int
     sentence: str
-
-
-FIRST_LEVELS: Final = 4
-"""Pods on one node that are looked at together before twice as many are."""
 
 
 @dataclass(slots=True)
@@ -72,6 +68,8 @@ class Room:
     _made_at: int = field(default=0, repr=False)
     """Changes of the cluster's room when this copy was made."""
     _keeps: Callable[[PodShape], bool] | None = field(default=None, repr=False)
+    _measured: Callable[[PodShape], PodShape] | None = field(default=None, repr=False)
+    _places: dict[PodShape, Places] = field(default_factory=dict, repr=False)
 
     def copy(self, *, rules: Rules | None = None) -> Room:
         """A room of its own to plan on."""
@@ -87,12 +85,14 @@ class Room:
             _made_at=self.kept.changes if self.kept is not None else 0,
         )
 
-    def keep(self, *, rules: object, local: Callable[[PodShape], bool]) -> None:
+    def keep(
+        self, *, rules: object, local: Callable[[PodShape], bool], measured: Callable[[PodShape], PodShape] | None = None
+    ) -> None:
         """Read and keep answers beyond this room for shapes that are `local`: what `self.rules` say of a row depends on that
-        row alone. Equal `rules` say the same."""
+        row alone. Equal `rules` say the same. `measured`: the shape that they measure like this one, wherever it may go."""
         if self.kept is not None:
             self.kept.under(rules)
-            self._keeps = local
+            self._keeps, self._measured = local, measured
 
     @property
     def size(self) -> list[int]:
@@ -117,10 +117,21 @@ class Room:
 
     def admitted(self, shape: PodShape) -> Mask:
         """Which nodes may run the shape, requests apart."""
-        known = self._answers.get(shape)
-        if known is not None:
-            return known.admitted
-        return self.layout.admits(shape) if self.rules is None else self.rules.predicate(self.layout, shape)
+        return self._where(shape).admitted
+
+    def _where(self, shape: PodShape) -> Places:
+        """Where the shape may go."""
+        found = self._places.get(shape)
+        if found is None:
+            kept = self.kept if self._keeps is not None and self._keeps(shape) else None
+            found = kept.places(shape) if kept is not None else None
+            if found is None:
+                admitted = self.layout.admits(shape) if self.rules is None else self.rules.predicate(self.layout, shape)
+                found = places(admitted, measured=self._measured(shape) if self._measured is not None else shape)
+                if kept is not None:
+                    kept.learn_places(shape, found)
+            self._places[shape] = found
+        return found
 
     def _all(self) -> Rows:
         return np.arange(len(self.layout.names))
@@ -165,22 +176,19 @@ class Room:
         return share
 
     def _look(self, shape: PodShape, rows: Rows) -> tuple[Amounts, Scores]:
-        """Pods that fit and cost of rows, all of which admit the shape."""
+        """Pods that fit and cost of rows, as if all of them admitted the shape."""
         columns = self._columns(rows)
         fits, cost = self._fits(shape, columns), self._cost(shape, columns)
         cost[fits <= 0] = np.inf
         return fits, cost
 
     def _answer(self, shape: PodShape) -> Answer:
-        """What is known of the shape, brought up to date."""
+        """What is known of a shape that is measured, brought up to date."""
         known = self._answers.get(shape)
-        if known is None:
+        if known is None or known.log is not self._log:  # nobody knows, or another copy took it over
             known = self._answers[shape] = self._first(shape)
         elif known.seen < self._log.count:
-            rows = self._log.since(known.seen)
-            rows = rows[known.admitted[rows]]
-            known.fits[rows], known.cost[rows] = self._look(shape, rows)
-            known.seen = self._log.count
+            known.catch_up(shape, look=self._look)
         return known
 
     def _first(self, shape: PodShape) -> Answer:
@@ -190,15 +198,11 @@ class Room:
         answer = kept.read(shape, at=self._made_at, log=self._log, look=self._look)
         if answer is None:
             answer = self._anew(shape)
-            kept.learn(shape, answer, at=self._made_at, log=self._log)
+            kept.learn(shape, answer)
         return answer
 
     def _anew(self, shape: PodShape) -> Answer:
-        admitted = self.admitted(shape)
-        nodes, rows = len(admitted), np.flatnonzero(admitted)
-        fits, cost = np.zeros(nodes, dtype=np.int64), np.full(nodes, np.inf)
-        fits[rows], cost[rows] = self._look(shape, rows)
-        return Answer(admitted, fits, cost, self._log.count)
+        return Answer(*self._look(shape, self._all()), self._log, self._log.count, self._made_at)
 
     def place(self, needs: Sequence[tuple[PodShape, int]], *, within: Mask | None = None) -> tuple[Spot, ...] | Shortage:
         """Take room for all pods or for none, within some nodes if so asked; ties by name."""
@@ -218,7 +222,8 @@ class Room:
 
     def forget(self, shape: PodShape) -> None:
         """Ask the rules about the shape anew: their answer depends on more than the rows that were changed."""
-        self._answers.pop(shape, None)
+        where = self._places.pop(shape, None)
+        self._answers.pop(where.measured if where is not None else shape, None)
 
     def take(self, spot: Spot) -> None:
         """Take room at a place that somebody else chose; the node may be overdrawn by it."""
@@ -231,11 +236,14 @@ class Room:
     def _take(self, shape: PodShape, count: int, *, whole: bool, within: Mask | None) -> list[Spot] | Shortage:
         if self.near is not None and shape.minds_others:
             return self._take_near(self.near, shape, count, whole=whole, within=within)
-        known = self._answer(shape)
-        fits, cost = known.fits, known.cost
+        where = self._where(shape)
+        known, rows = self._answer(where.measured), where.rows
         if within is not None:
-            fits, cost = np.where(within, fits, 0), np.where(within, cost, np.inf)
-        spots = self._one(shape, fits, cost) if count == 1 else self._many(shape, fits, cost, count)
+            rows = np.flatnonzero(within & where.admitted)
+        if count == 1:
+            spots = seat_one(shape, rows, known.fits, known.cost)
+        else:
+            spots = seat(self, shape, rows, known.fits, known.cost, count)
         placed = sum(spot.count for spot in spots)
         if placed < count and whole:
             return Shortage(shape, count, placed, self.explain(shape, count=count, placed=placed))
@@ -252,51 +260,40 @@ class Room:
 
     # What `Passes` asks of a room.
 
-    def known(self, shape: PodShape) -> tuple[Amounts, Scores]:
-        """By row, pods of the shape that fit and the cost of the next; not to be written to."""
-        answer = self._answer(shape)
-        return answer.fits, answer.cost
+    def known(self, shape: PodShape) -> tuple[Mask, Amounts, Scores]:
+        """By row, whether it may run the shape, and if it may, how many more pods fit and the cost of the next; not to be
+        written to."""
+        where = self._where(shape)
+        answer = self._answer(where.measured)
+        return where.admitted, answer.fits, answer.cost
+
+    def fits_on(self, shape: PodShape, row: int) -> int:
+        """Pods of the shape that fit on one row; pods around have no say."""
+        where = self._where(shape)
+        return int(self._answer(where.measured).fits[row]) if where.admitted[row] else 0
 
     def seek(self, shape: PodShape, fits: Amounts, cost: Scores, count: int) -> list[Spot]:
         """The best places for up to `count` pods; none is taken."""
-        return self._one(shape, fits, cost) if count == 1 else self._many(shape, fits, cost, count)
+        return seat_one(shape, None, fits, cost) if count == 1 else seat(self, shape, None, fits, cost, count)
 
     def packs(self, shape: PodShape, fits: Amounts, cost: Scores, count: int) -> bool:
         """Whether the best nodes only get better with every pod they are given."""
-        rows = _best(cost, count)
+        rows = best(cost, count)
         rows = rows[fits[rows] > 0]
-        return self._packs(shape, rows, cost[rows], np.minimum(fits[rows], count))
+        return packs(self, shape, rows, cost[rows], np.minimum(fits[rows], count))
 
     def change(self, spots: Sequence[Spot], sign: int) -> None:
         """Take places (1) or give them back (-1)."""
         self._change(spots, sign)
 
-    @staticmethod
-    def _one(shape: PodShape, fits: Amounts, cost: Scores) -> list[Spot]:
-        row = int(cost.argmin()) if len(cost) else 0
-        return [Spot(row, shape, 1)] if len(fits) and fits[row] > 0 else []
+    # What `seats` asks of a room.
 
-    def _many(self, shape: PodShape, fits: Amounts, cost: Scores, count: int) -> list[Spot]:
-        """As if the pods were placed one after the other, each on the best node there is then."""
-        rows = _best(cost, count)
-        rows = rows[fits[rows] > 0]
-        room = np.minimum(fits[rows], count)
-        if not len(rows) or self._packs(shape, rows, cost[rows], room):
-            filled = np.cumsum(room)
-            rows = rows[: int(np.searchsorted(filled, count)) + 1]
-            numbers = np.minimum(room[: len(rows)], np.maximum(count - filled[: len(rows)] + room[: len(rows)], 0))
-        else:
-            rows, numbers = self._spread(shape, np.sort(rows), fits, count)
-        return [Spot(row, shape, number) for row, number in zip(rows.tolist(), numbers.tolist(), strict=True) if number]
+    @property
+    def fills(self) -> bool:
+        """Without scores the fullest node is the best."""
+        return self.rules is None or not self.rules.scores_nodes
 
-    def _packs(self, shape: PodShape, rows: Rows, cost: Scores, room: Amounts) -> bool:
-        """A node only gets better with every pod it is given: then the best one is filled first."""
-        if self.rules is None or not self.rules.scores_nodes:
-            return True
-        more = rows[room > 1]
-        return not len(more) or bool((self._levels(shape, more, 2)[:, 1] <= cost[room > 1]).all())
-
-    def _levels(self, shape: PodShape, rows: Rows, levels: int) -> Scores:
+    def levels(self, shape: PodShape, rows: Rows, levels: int) -> Scores:
         """Cost of every row for its first pod, its second, … as (rows, levels)."""
         each = np.repeat(rows, levels)
         before = np.tile(np.arange(levels, dtype=np.int64), len(rows))
@@ -304,21 +301,6 @@ class Room:
         for name, amount in shape.requests.items():
             free[:, self.layout.columns[name]] -= before * amount
         return self._cost(shape, Columns(self.layout, each, free, self.allocatable[each])).reshape(len(rows), levels)
-
-    def _spread(self, shape: PodShape, rows: Rows, fits: Amounts, count: int) -> tuple[Rows, Amounts]:
-        """The cheapest places, a node's second pod never before its first; looks as deep as needed."""
-        room = np.minimum(fits[rows], count)
-        deepest = int(room.max())
-        levels = min(FIRST_LEVELS, deepest)
-        while True:
-            cost = np.maximum.accumulate(self._levels(shape, rows, levels), axis=1)
-            cost[np.arange(levels) >= room[:, None]] = np.inf
-            order = np.argsort(cost, axis=None, kind="stable")[:count]
-            order = order[np.isfinite(cost.ravel()[order])]
-            numbers = np.bincount(order // levels, minlength=len(rows)).astype(np.int64)
-            if levels == deepest or not ((numbers == levels) & (room > levels)).any():
-                return rows, numbers
-            levels = min(levels * 2, deepest)
 
     def _change(self, spots: Sequence[Spot], sign: int) -> None:
         if not spots:
@@ -400,17 +382,6 @@ def sums(table: Amounts) -> list[int]:
         return [0] * table.shape[1]
     high, low = table >> 32, table & 0xFFFFFFFF
     return [(int(most) << 32) + int(least) for most, least in zip(high.sum(axis=0), low.sum(axis=0), strict=True)]
-
-
-def _best(cost: Scores, count: int) -> Rows:
-    """The `count` cheapest rows, the cheapest first, ties by row. No more can be needed for as many pods."""
-    if count < len(cost):
-        limit = np.partition(cost, count - 1)[count - 1]
-        sure = np.flatnonzero(cost < limit)
-        rows = np.concatenate((sure, np.flatnonzero(cost == limit)[: count - len(sure)]))
-    else:
-        rows = np.arange(len(cost))
-    return rows[np.argsort(cost[rows], kind="stable")]
 
 
 def shortage_of_nodes(room: Room) -> bool:

@@ -265,12 +265,12 @@ class _Attempt:
                 self._lose(victim)
         if shape.minds_others:
             return self._room.place_some(shape, left, within=mask)
-        spot = Spot(row, shape, min(int(self._room.known(shape)[0][row]), left))
+        spot = Spot(row, shape, min(self._room.fits_on(shape, row), left))
         self._room.take(spot)
         return (spot,)
 
     def _fits(self, shape: PodShape, row: int, mask: Mask) -> bool:
-        if int(self._room.known(shape)[0][row]) < 1:
+        if self._room.fits_on(shape, row) < 1:
             return False
         if not shape.minds_others:
             return True
@@ -297,8 +297,8 @@ class _Attempt:
         if self._limited and self._over() is not None:
             return False
         for shape, count in self._needs:
-            fits = self._room.known(shape)[0]
-            if int(np.minimum(fits if self._within is None else fits[self._within], count).sum()) < count:
+            open_to, fits, _ = self._room.known(shape)
+            if int(np.minimum(fits[open_to if self._within is None else open_to & self._within], count).sum()) < count:
                 return False
         spots = self._room.place(self._needs, within=self._within)
         if isinstance(spots, Shortage):

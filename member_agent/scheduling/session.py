@@ -84,7 +84,7 @@ class OpenSession:
         self.room.near = self.tiers
         self.room.told = self._told if self.tiers.keeps_books or mounts or snapshot.around.members else None
         self.turnover.occupy()
-        self.room.keep(rules=(configuration, registry), local=self.tiers.local)
+        self.room.keep(rules=(configuration, registry), local=self.tiers.local, measured=self.tiers.measured)
 
     def _look(self) -> None:
         """See gangs as plugins see them."""

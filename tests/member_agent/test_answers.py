@@ -16,7 +16,8 @@ from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.planner import plan
 from member_agent.scheduling.snapshot import Snapshot
-from policies.shapes import PodShape
+from policies.selectors import Requirement
+from policies.shapes import PodShape, Taint, Toleration
 from tests.member_agent.scheduling.build import queue, without
 from tests.member_agent.test_room import inventory, node, pod, shape, waiting
 
@@ -34,6 +35,44 @@ def snapshot(found: Inventory, described: list[tuple[int, int, int]], *, round: 
     if not kept:
         room.kept = None
     return Snapshot(room, tuple(gangs), (), (), {"default": queue("default")})
+
+
+def like(nodes: list[int]) -> Inventory:
+    """Nodes of two zones; every third would rather not be taken, and has an image."""
+    made = []
+    for index, cpu in enumerate(nodes):
+        kind = node(f"n{index}", cpu=cpu, memory=12 - cpu, zone="ab"[index % 2])
+        if index % 3 == 0:
+            kind = dataclasses.replace(kind, taints=(Taint("busy", "", "PreferNoSchedule"),), images=(("app:latest", 1 << 29),))
+        made.append(kind)
+    return inventory(made)
+
+
+WISHES = [
+    shape(1),
+    shape(1, zone="a"),
+    dataclasses.replace(shape(1), tolerations=(Toleration("busy", "Exists"),)),
+    dataclasses.replace(shape(1), images=("app",)),
+    dataclasses.replace(shape(1, zone="b"), images=("app",)),
+    dataclasses.replace(shape(1), prefers=(((Requirement("zone", "In", ("a",)),), 3),)),
+    dataclasses.replace(shape(1), one_per_node=True),
+]
+"""They ask for the same, and measure nodes alike where no plugin looks at what tells them apart."""
+
+
+@given(some.lists(some.integers(2, 9), min_size=2, max_size=8), some.lists(some.integers(0, 6), min_size=1, max_size=12))
+@settings(deadline=None, max_examples=60)
+def test_shapes_that_are_measured_together_get_the_nodes_that_each_would_get_by_itself(
+    sizes: list[int], asked: list[int]
+) -> None:
+    gangs = [
+        waiting(f"g{at:02}", [pod(f"p{at}", WISHES[which], group=f"g{at:02}")], minimum=1) for at, which in enumerate(asked)
+    ]
+    found = like(sizes)
+    alone, together = found.room.copy(), found.room.copy()
+    alone.kept = None
+    plans = [plan(Snapshot(room, tuple(gangs), (), (), {"default": queue("default")})) for room in (alone, together)]
+    assert plans[0] == plans[1]
 
 
 rounds = some.lists(
@@ -118,6 +157,24 @@ def test_other_rules_and_answers_that_are_not_local_start_anew() -> None:
     assert rules.asked == 50
 
 
+def test_shapes_that_differ_only_in_where_they_may_go_are_measured_once() -> None:
+    found, rules = inventory([node(f"n{index:02}", cpu=8, zone="ab"[index % 2]) for index in range(50)]), Counting()
+    room = found.room.copy(rules=rules)
+    room.keep(rules="a", local=lambda shape: True, measured=lambda shape: PodShape(shape.requests))
+    room.place_some(shape(1, zone="a"), 1)
+    room.place_some(shape(1, zone="b"), 1)
+    assert rules.asked == 50 + 1, "the row that changed between the two"
+
+
+def test_who_reads_an_answer_takes_it_over_and_the_other_copy_still_finds_its_own_room() -> None:
+    found, rules = inventory([node("a", cpu=3), node("b", cpu=2)]), Counting()
+    first, second = session(found, rules), session(found, rules)
+    assert [spot.row for spot in first.place_some(shape(1), 2)] == [1]
+    assert [spot.row for spot in second.place_some(shape(1), 1)] == [1], "what the first took is not taken here"
+    assert first.known(shape(1))[1].tolist() == [3, 0]
+    assert second.known(shape(1))[1].tolist() == [3, 1]
+
+
 def test_as_many_answers_are_kept_as_memory_was_set_aside_for_and_the_one_not_read_for_longest_goes() -> None:
     kept, log = Kept(KEPT_CELLS // 2), Log()
     room = inventory([node("n", cpu=4)]).room.copy()
@@ -127,8 +184,8 @@ def test_as_many_answers_are_kept_as_memory_was_set_aside_for_and_the_one_not_re
 
     answer = room._answer(shape(1))
     for cpu in (1, 2):
-        kept.learn(shape(cpu), answer, at=0, log=log)
+        kept.learn(shape(cpu), answer)
     assert kept.read(shape(1), at=0, log=log, look=look) is not None
-    kept.learn(shape(3), answer, at=0, log=log)
+    kept.learn(shape(3), answer)
     known = [cpu for cpu in (1, 2, 3) if kept.read(shape(cpu), at=0, log=log, look=look) is not None]
     assert known == [1, 3]

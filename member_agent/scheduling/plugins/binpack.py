@@ -55,6 +55,9 @@ class Binpack(Plugin):
     def local(self, shape: PodShape) -> bool:
         return True
 
+    def reads(self, shape: PodShape) -> frozenset[str] | None:
+        return frozenset()
+
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         scores: Scores = np.zeros(len(columns.rows))
         total = 0

@@ -52,6 +52,16 @@ class NodeOrder(Plugin):
     def local(self, shape: PodShape) -> bool:
         return True
 
+    def reads(self, shape: PodShape) -> frozenset[str] | None:
+        """Of what the shape would rather have it matters which nodes may run it at all."""
+        weights, layout = self._weights, self.session.room.layout
+        if weights.preferred and shape.prefers:
+            return None
+        found = {"images"} if weights.images and shape.images else set()
+        if weights.taints and any(taint.effect == "PreferNoSchedule" for each in layout.classes for taint in each.taints):
+            found.add("tolerations")
+        return frozenset(found)
+
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         weights = self._weights
         cpu, memory = _used(columns, shape, "cpu"), _used(columns, shape, "memory")

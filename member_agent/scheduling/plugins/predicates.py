@@ -58,6 +58,9 @@ class Predicates(Plugin):
             shape = dataclasses.replace(shape, tolerations=ANYTHING)
         return layout.admits(shape)
 
+    def reads(self, shape: PodShape) -> frozenset[str] | None:
+        return None if shape.one_per_node else frozenset()
+
     def limits(self, columns: Columns, shape: PodShape) -> Amounts | None:
         if shape.one_per_node and self._on.node_ports:
             return self.session.room.alone(shape, columns.rows)

@@ -287,6 +287,11 @@ class Plugin:
         room, and pods of the same shape on it. Then the answers are kept from session to session until a row changes."""
         return False
 
+    def reads(self, shape: PodShape) -> frozenset[str] | None:
+        """Fields of the shape beside its requests that `limits` and `node_order` look at; None for anything. Shapes that are
+        alike in what all plugins read are measured once, wherever they may go."""
+        return None
+
     def company(self, shape: PodShape) -> Company | None:
         """What pods that are there say of the shape now, as rules beyond single rows; None for nothing."""
         raise NotImplementedError

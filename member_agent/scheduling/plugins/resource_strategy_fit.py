@@ -117,6 +117,9 @@ class ResourceStrategyFit(Plugin):
     def local(self, shape: PodShape) -> bool:
         return True
 
+    def reads(self, shape: PodShape) -> frozenset[str] | None:
+        return frozenset() if aspect(shape, of=self.name) is None else None
+
     # --- where pods go best ------------------------------------------------------------------------------------------
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:

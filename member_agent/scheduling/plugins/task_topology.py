@@ -84,6 +84,9 @@ class TaskTopology(Plugin):
     def local(self, shape: PodShape) -> bool:
         return aspect(shape, of=self.name) is None
 
+    def reads(self, shape: PodShape) -> frozenset[str] | None:
+        return frozenset() if aspect(shape, of=self.name) is None else None
+
     # --- where pods go best ------------------------------------------------------------------------------------------
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:

@@ -44,6 +44,9 @@ class Tiers:
         self._about_nodes = [
             plugin for tier in plugins for plugin in tier if any(answers(plugin, each) for each in ABOUT_NODES)
         ]
+        self._measuring = [
+            plugin for plugin in self._about_nodes if any(answers(plugin, each) for each in ("limits", "node_order"))
+        ]
         self._all = {question: [each for tier in tiers for each in tier] for question, tiers in self._by_tier.items()}
 
     def figures(self, queue: str) -> Figures | None:
@@ -173,6 +176,16 @@ class Tiers:
     def local(self, shape: PodShape) -> bool:
         """Whether what is said of a row follows from that row alone, by all plugins that speak of nodes."""
         return all(plugin.local(shape) for plugin in self._about_nodes)
+
+    def measured(self, shape: PodShape) -> PodShape:
+        """The shape with nothing but what `limits` and `node_order` look at; itself where they look at everything."""
+        fields: set[str] = set()
+        for plugin in self._measuring:
+            read = plugin.reads(shape)
+            if read is None:
+                return shape
+            fields |= read
+        return PodShape(shape.requests, **{name: getattr(shape, name) for name in sorted(fields)})
 
     def company(self, shape: PodShape) -> Company | None:
         """What pods around say of the shape, by all plugins."""
