@@ -48,6 +48,8 @@ bench: $(STAMP) ## the table of measured ratios, by hand
 lock: $(STAMP) ## resolve dependencies anew
 	@$(PY) -m uv pip compile --quiet pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock
+	@$(PY) -m uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate --constraint requirements.lock -o requirements-run.lock
 
 generate: $(STAMP) ## CRDs and lifecycle pages from their sources
 	@$(PY) -m apis.crdgen && $(PY) -m tests.test_lifecycles && $(PY) -m tests.member_agent.test_lifecycles

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e import crds, programs
+from e2e import crds, identities
 from e2e.controlplane import system
 from e2e.controlplane.api import ApiRefused
 from e2e.controlplane.fleet import Federation, free_work
@@ -44,6 +44,7 @@ def in_thread(work: Coroutine[Any, Any, None]) -> None:
 
 # --- pytest ----------------------------------------------------------------------------------------------------------
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "last: looks at what all other tests have done")
     config.addinivalue_line("markers", "issue(number): the issue whose time budget pays for the test")
     # looptime asks for the current loop in synchronous tests as well; unset, that would make one which nobody closes.
     asyncio.set_event_loop(None)
@@ -51,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Our programs change what an API server takes: what asks an API server alone comes before they are started.
-    items.sort(key=lambda item: "running" in getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: (item.get_closest_marker("last") is not None, "running" in getattr(item, "fixturenames", ())))
     for item in items:
         item.add_marker(pytest.mark.e2e)
         if item.get_closest_marker("timeout") is None:
@@ -123,8 +124,14 @@ def federation(pytestconfig: pytest.Config) -> Iterator[Federation]:
 
 @pytest.fixture(scope="session")
 def running(federation: Federation) -> Federation:
-    """The federation with hub, agents and fencers running as processes; a test that kills one starts it again."""
-    programs.start_all(federation)
+    """The federation with hub, agents and fencers running as processes under the rights of the charts; a test that kills one
+    starts it again."""
+
+    async def start() -> None:
+        await identities.issue(federation)
+        await identities.start(federation)
+
+    in_thread(start())
     return federation
 
 

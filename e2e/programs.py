@@ -1,7 +1,7 @@
 """Our programs on a booted federation: as OS processes, each with an identity of its own, to be killed and started again.
 
-Identities are administrators for now, agents and fencers also members of the agents' group, so that admission holds them; their
-names tell in audit logs who wrote.
+Where `e2e.identities` has issued some, programs run under the rights of the charts. Elsewhere they are administrators, agents
+and fencers also members of the agents' group, so that admission holds them; their names tell in audit logs who wrote.
 """
 
 from __future__ import annotations
@@ -33,6 +33,16 @@ def fencer_name(member: str) -> str:
     return f"fencer-{member}"
 
 
+def process_name(member: str, process: str) -> str:
+    """`process` is "run" (the agent) or "fencer"."""
+    return agent_name(member) if process == "run" else fencer_name(member)
+
+
+def identity(federation: Federation, program: str, *, side: str) -> Path:
+    """Where the kubeconfig of a program lies that was issued for it; `side`: "hub" or "local", the member's own API server."""
+    return federation.work / "identities" / f"{program}-{side}.kubeconfig"
+
+
 def executable(name: str) -> str:
     """A program of this virtual environment."""
     path = Path(sys.executable).parent / name
@@ -49,14 +59,17 @@ def settings_of(federation: Federation, program: str, **more: Any) -> Path:
         port = yaml.safe_load(path.read_text())["admission"]["port"]
     else:
         port = next(free_ports(start=random.SystemRandom().randrange(len(PORTS))))
-    admission = {"url": f"https://127.0.0.1:{port}", "host": "127.0.0.1", "port": port, **more}
-    path.write_text(yaml.safe_dump({**(HUB_SETTINGS if program == HUB else {}), "admission": admission}))
+    secret = "federation-hub-webhook" if program == HUB else "member-agent-webhook"  # as in the charts
+    admission = {"url": f"https://127.0.0.1:{port}", "host": "127.0.0.1", "port": port, "secret": secret, **more}
+    own = {**HUB_SETTINGS, "cluster_objects": not identity(federation, HUB, side="hub").exists()} if program == HUB else {}
+    path.write_text(yaml.safe_dump({**own, "admission": admission}))
     return path
 
 
 def hub_command(federation: Federation, *, kubeconfig: Path | None = None, **admission: Any) -> list[str]:
     """`kubeconfig` replaces the hub's own, for example by one that leads through a proxy; `admission` are settings of it."""
-    chosen = kubeconfig or federation.hub.kubeconfig_for(HUB, groups=ADMINISTRATORS)
+    issued = identity(federation, HUB, side="hub")
+    chosen = kubeconfig or (issued if issued.exists() else federation.hub.kubeconfig_for(HUB, groups=ADMINISTRATORS))
     settings = settings_of(federation, HUB, **admission)
     return [executable("federation-hub"), "run", "--kubeconfig", str(chosen), "--config", str(settings)]
 
@@ -65,12 +78,14 @@ def member_command(
     federation: Federation, member: str, *, process: str, hub_kubeconfig: Path | None = None, kubeconfig: Path | None = None
 ) -> list[str]:
     """`process` is "run" (the agent) or "fencer"."""
-    name = agent_name(member) if process == "run" else fencer_name(member)
-    hub = hub_kubeconfig or federation.hub.kubeconfig_for(name, groups=AGENTS)
-    local = kubeconfig or federation.members[member].kubeconfig_for(name, groups=ADMINISTRATORS)
+    name = process_name(member, process)
+    there, here = (identity(federation, name, side=side) for side in ("hub", "local"))
+    hub = hub_kubeconfig or (there if there.exists() else federation.hub.kubeconfig_for(name, groups=AGENTS))
+    own = federation.members[member]
+    local = kubeconfig or (here if here.exists() else own.kubeconfig_for(name, groups=ADMINISTRATORS))
     where = ["--cluster", member, "--hub-kubeconfig", str(hub), "--kubeconfig", str(local)]
-    own = ["--config", str(settings_of(federation, name))] if process == "run" else []
-    return [executable("member-agent"), process, *where, *own]
+    settings = ["--config", str(settings_of(federation, name))] if process == "run" else []
+    return [executable("member-agent"), process, *where, *settings]
 
 
 def start_hub(

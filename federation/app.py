@@ -31,6 +31,7 @@ from federation.clusters import fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.collection.controller import CollectionController
 from federation.dependencies.controller import DependenciesController
+from federation.clusters.rights import RightsController
 from federation.dispatch.admission import problems_of
 from federation.dispatch.controller import DispatchController
 from federation.dispatch.rounds import Pace
@@ -245,6 +246,7 @@ def _rules(settings: HubSettings) -> Rules:
     )
 
 
+            ("rights", RightsController(port=port, informers=informers, clock=clock)),
 # --- the command -----------------------------------------------------------------------------------------------------
 
         settle=settings.eviction_settle,

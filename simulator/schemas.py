@@ -40,6 +40,14 @@ _WORKLOADS = frozenset(
         kinds.DEPLOYMENT,
         kinds.REPLICATION_CONTROLLER,
         kinds.BATCH_JOB,
+        kinds.BATCH_CRON_JOB,
+        kinds.SPARK_APPLICATION,
+        kinds.FLINK_DEPLOYMENT,
+        kinds.PYTORCH_JOB,
+        kinds.TF_JOB,
+        kinds.MPI_JOB,
+        kinds.RAY_CLUSTER,
+        kinds.RAY_JOB,
     }
 )
 _WITH_STATUS = _WORKLOADS | {kinds.POD, kinds.NODE, kinds.NAMESPACE, kinds.CRD, kinds.CLAIM, kinds.VOLUME, kinds.SERVICE}
@@ -92,6 +100,9 @@ def check_metadata(kind: Kind, metadata: Doc) -> list[FieldCause]:
                     f'Invalid value: "{name}": must be a lowercase RFC 1123 label',
                 )
             )
+    elif kind.group == kinds.ROLE.group:
+        if name in (".", "..") or "/" in name or "%" in name:  # such names are segments of a path, and no more is asked of them
+            causes.append(FieldCause("metadata.name", f"Invalid value: \"{name}\": may not contain '/' or '%'"))
     elif not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
         causes.append(
             FieldCause(

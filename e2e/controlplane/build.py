@@ -54,6 +54,9 @@ MODULES = (
     Module("kwok", "sigs.k8s.io/kwok", (("kwok", "sigs.k8s.io/kwok/cmd/kwok"),)),
 )
 
+HELM = Module("helm", "helm.sh/helm/v4", (("helm", "helm.sh/helm/v4/cmd/helm"),))
+"""Asked for by what renders charts, and by nobody else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Programs:
@@ -190,14 +193,23 @@ def ensure(*, report: Report = print) -> Programs:
     )
 
 
+def helm(*, report: Report = print) -> Path:
+    """The helm program, built if it is not there."""
+    return build_module(HELM, go=go_version(), report=report) / "helm"
+
+
 def main() -> int:
     """Builds and prints the paths."""
+
+    def report(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
     try:
-        programs = ensure(report=lambda line: print(line, file=sys.stderr, flush=True))
+        programs, charts = ensure(report=report), helm(report=report)
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for path in (programs.etcd, programs.apiserver, programs.controller_manager, programs.kubelet, programs.kwok):
+    for path in (programs.etcd, programs.apiserver, programs.controller_manager, programs.kubelet, programs.kwok, charts):
         print(path)
     return 0
 

@@ -71,9 +71,14 @@ def egress_selector(cluster: ClusterPlan) -> str:
     )
 
 
+RIGHTS_OF_CHARTS = ["system:serviceaccounts:federation-system", "volcano-federation:agents"]
+"""Groups of programs whose rights come from the charts."""
+
+
 def audit_policy() -> str:
-    """Every finished write, by whom, without bodies."""
+    """Every finished write, by whom, without bodies; of programs under the rights of the charts every request."""
     rules = [
+        {"level": "Metadata", "omitStages": ["RequestReceived"], "userGroups": RIGHTS_OF_CHARTS},
         {"level": "None", "verbs": ["get", "list", "watch"]},
         {"level": "Metadata", "omitStages": ["RequestReceived"]},
     ]

@@ -1,0 +1,8 @@
+"""Rights that a run of the whole suite does not use, each with what it is for. Everything else that a chart allows is used."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SELDOM: Final[dict[tuple[str, str], str]] = {}
+"""By program (hub, agent, fencer, member) and right."""
