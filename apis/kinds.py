@@ -57,6 +57,7 @@ DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 REPLICATION_CONTROLLER = Kind("", "v1", "ReplicationController", "replicationcontrollers")
 BATCH_JOB = Kind("batch", "v1", "Job", "jobs")
+BATCH_CRON_JOB = Kind("batch", "v1", "CronJob", "cronjobs")
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
 )
@@ -99,6 +100,16 @@ JOB_TEMPLATE = Kind("flow.volcano.sh", "v1alpha1", "JobTemplate", "jobtemplates"
 QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
 POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 COMMAND = Kind("bus.volcano.sh", "v1alpha1", "Command", "commands")
+
+# Workloads of others (reference/karmada.md 5.4)
+SPARK_APPLICATION = Kind("sparkoperator.k8s.io", "v1beta2", "SparkApplication", "sparkapplications")
+FLINK_DEPLOYMENT = Kind("flink.apache.org", "v1beta1", "FlinkDeployment", "flinkdeployments")
+PYTORCH_JOB = Kind("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs")
+TF_JOB = Kind("kubeflow.org", "v1", "TFJob", "tfjobs")
+MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
+RAY_CLUSTER = Kind("ray.io", "v1", "RayCluster", "rayclusters")
+RAY_JOB = Kind("ray.io", "v1", "RayJob", "rayjobs")
+WORKFLOW = Kind("argoproj.io", "v1alpha1", "Workflow", "workflows")
 
 # Karmada
 PROPAGATION_POLICY = Kind("policy.karmada.io", "v1alpha1", "PropagationPolicy", "propagationpolicies")

@@ -39,6 +39,8 @@ from federation.dispatch.snapshot import Rules
 from federation.fences import Fences
 from federation.queueing.controller import QueueingController
 from federation.quotas.controller import QuotasController
+from federation.objects.controller import ObjectsController
+from federation.objects.snapshot import Rules as ObjectRules
 from federation.settings import HubSettings
 from machinery import crds, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
@@ -214,6 +216,15 @@ async def _roles(
     ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")
+    objects = ObjectsController(
+        port=port,
+        informers=informers,
+        watched=Informers(port, clock, chance, metrics=seen),
+        projections=projections,
+        events=events,
+        clock=clock,
+        rules=_object_rules(settings),
+    )
         for name, role in (
             ("clusters", clusters),
             ("queueing", queueing),
@@ -239,6 +250,7 @@ def _rules(settings: HubSettings) -> Rules:
         explain_every=settings.explain_every,
         orphan_grace=settings.orphan_grace,
         commits=settings.commits,
+            ("objects", objects),
         trouble_timeout=settings.trouble_timeout,
         fence_after=settings.fence_after,
         run_time=settings.run_time,

@@ -223,7 +223,12 @@ def _works(ground: Ground, stores: Stores, ledger: Ledger, *, foresight: Foresig
 
 def _plain(ground: Ground, stores: Stores) -> PlainController:
     return PlainController(
-        hub=ground.hub, local=ground.local, works=stores.works, clock=ground.clock, settings=ground.settings.works
+        hub=ground.hub,
+        local=ground.local,
+        works=stores.works,
+        here=ground.here,
+        clock=ground.clock,
+        settings=ground.settings.works,
     )
 
 

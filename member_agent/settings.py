@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from apis import keys
 from controllers.admission.settings import AdmissionSettings
+from controllers.channel.settings import AgentChannel
+from member_agent.works import carried
 
 ModeSetting = Literal["auto", "builtin", "volcano"]
 
@@ -200,6 +202,17 @@ class WorkSettings(_Settings):
     plain_again: float = Field(
         default=300.0, gt=0, description="such objects are looked at again after so long: people here may have changed them"
     )
+    more_kinds: tuple[str, ...] = Field(
+        default=(),
+        description="namespaced kinds that are taken from the hub beside the usual ones, as things.v1.example.com/Thing",
+    )
+
+    @field_validator("more_kinds")
+    @classmethod
+    def _kinds_are_readable(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for each in given:
+            carried.read_kind(each)
+        return given
 
 
 class QueueSettings(_Settings):

@@ -47,6 +47,8 @@ class Question:
     unlike: int = 0
     overdue: bool = False
     """It was asked about this gang and has not answered for too long: its refusal will have to be the answer."""
+    kind: tuple[str, str] = (kinds.JOB.api_version, kinds.JOB.kind)
+    """apiVersion and kind of what is to run there."""
 
 
 Filter = Callable[[Question], Verdict]
@@ -75,11 +77,11 @@ def taints(question: Question) -> Verdict:
 
 
 def apis(question: Question) -> Verdict:
-    """The member serves Volcano Jobs, once it has said what it serves; an incomplete list proves nothing."""
-    cluster, wanted = question.cluster, (kinds.JOB.api_version, kinds.JOB.kind)
+    """The member serves the kind, once it has said what it serves; an incomplete list proves nothing."""
+    cluster, wanted = question.cluster, question.kind
     if cluster.kinds is None or not cluster.complete or wanted in cluster.kinds:
         return PASS
-    return Verdict("KindMissing", f"it does not serve {kinds.JOB.kind} of {kinds.JOB.api_version}", (Wake.CLUSTER,))
+    return Verdict("KindMissing", f"it does not serve {wanted[1]} of {wanted[0]}", (Wake.CLUSTER,))
 
 
 def health(question: Question) -> Verdict:

@@ -60,7 +60,9 @@ class ClustersController:
         self._capacities: Informer[CapacityView] = informers.add(kinds.CLUSTER_CAPACITY, capacities.project_capacity)
         self._namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
-        self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self._bindings: Informer[BindingView] = informers.add(
+            kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT
+        )
         self._works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
         self._taint_policies: Informer[TaintPolicyView] = informers.add(
             kinds.CLUSTER_TAINT_POLICY, tainting.project_taint_policy

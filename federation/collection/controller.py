@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from apis import kinds, naming
+from apis import keys, kinds, naming
 from federation.collection.telling import Happening, Telling, edit_noted, happening, tell
 from machinery.clock import Clock, stamp
 from machinery.errors import Conflict, NotFound
@@ -47,7 +47,9 @@ class CollectionController:
         self._pace = pace
         self._patience = patience
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
-        self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self._bindings: Informer[BindingView] = informers.add(
+            kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT
+        )
         self._works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
         self._clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, project_cluster)
         self._queue: WorkQueue[Key] = WorkQueue(clock)

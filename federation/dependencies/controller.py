@@ -24,7 +24,7 @@ from machinery.informer import Change, Informer, Informers
 from machinery.port import Port
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
-from policies import members, placements
+from policies import members, objects, placements
 from policies.dependencies import PRIVILEGED, Parent, Reference, References, references
 from policies.matching import DEFAULT
 from policies.members import ClusterView, NamespaceView, PriorityView, QueueView
@@ -82,7 +82,10 @@ class DependenciesController:
         self._informers, self._events, self._clock = informers, events, clock
         self._applier = DependenciesApplier(port)
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
-        self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self._bindings: Informer[BindingView] = informers.add(
+            kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT
+        )
+        self._objects = informers.add(kinds.RESOURCE_BINDING, objects.project_bound_object, labels=objects.SELECTOR)
         self._works = informers.add(kinds.WORK, documents.project_companion, labels=documents.SELECTOR)
         self._clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
         self._queues: Informer[QueueView] = informers.add(kinds.QUEUE, members.project_queue)
@@ -107,6 +110,7 @@ class DependenciesController:
         everything: tuple[Informer[Any], ...] = (
             self._jobs,
             self._bindings,
+            self._objects,
             self._works,
             self._clusters,
             self._queues,
@@ -118,6 +122,7 @@ class DependenciesController:
         for informer in everything:
             await informer.wait_synced()
         self._bindings.subscribe(self._binding_changed)
+        self._objects.subscribe(lambda change: self._work.add(change.key))
         self._works.subscribe(self._work_changed)
         self._jobs.subscribe(self._job_changed)
         self._clusters.subscribe(self._cluster_changed)
@@ -132,8 +137,9 @@ class DependenciesController:
 
     def _look_at_all(self) -> None:
         self._read.clear()
-        for binding in self._bindings.values():
-            self._work.add((binding.namespace, binding.name))
+        for informer in (self._bindings, self._objects):
+            for binding in informer.values():
+                self._work.add((binding.namespace, binding.name))
 
     def _binding_changed(self, change: Change[BindingView]) -> None:
         self._work.add(change.key)
@@ -207,6 +213,9 @@ class DependenciesController:
 
     async def _parent(self, key: Key) -> Parent | None:
         """What a live run needs where; None for what is not live."""
+        bound = self._objects.get(*key)
+        if bound is not None:
+            return self._parent_of_object(bound)
         binding = self._bindings.get(*key)
         if binding is None or binding.ended or binding.run is None:
             self._read.pop(key, None)
@@ -223,6 +232,13 @@ class DependenciesController:
             read = await self._look_up(key, job)
             self._read[key] = read
         return Parent(clusters, self._with_parents(read.references), self._policy(read.policy))
+
+    def _parent_of_object(self, bound: objects.BoundObject) -> Parent:
+        """What an object refers to is written in its binding; its namespace goes with it in any case."""
+        always = (Reference(kinds.NAMESPACE.api_version, kinds.NAMESPACE.kind, "", bound.namespace),)
+        asked = tuple(each for each in bound.refers_to if (each.api_version, each.kind) in documents.TRAVELLING)
+        found = self._with_parents(References(always, asked))
+        return Parent(bound.clusters, found, self._policy(bound.policy))
 
     def _reads(self) -> bool:
         """Whether more can be meant than what a Job itself names."""

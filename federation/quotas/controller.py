@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from apis import kinds
+from apis import keys, kinds
 from apis.runs import PartState
 from machinery.clock import Clock
 from machinery.errors import NotFound
@@ -46,7 +46,9 @@ class QuotasController:
         self._quotas: Informer[FederatedQuotaView] = informers.add(
             kinds.FEDERATED_RESOURCE_QUOTA, federated_quotas.project_federated_quota
         )
-        self._bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self._bindings: Informer[BindingView] = informers.add(
+            kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT
+        )
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
         self._work: WorkQueue[Key] = WorkQueue(clock)
         self._pool = Pool()

@@ -18,7 +18,7 @@ import orjson
 
 from apis import keys, kinds
 from apis.kinds import Kind
-from machinery import errors
+from machinery import discovery, errors
 from machinery.port import Document, Port
 from member_agent.views.meta import Meta, Wire
 
@@ -140,7 +140,7 @@ class Owners:
         """Where the API server serves this kind; None where it does not."""
         wanted = (reference.api_version, reference.kind)
         if wanted not in self._kinds:
-            found = await self._discover(*wanted)
+            found = await discovery.find(self._port, api_version=reference.api_version, kind=reference.kind)
             if found is None:
                 return None
             self._kinds[wanted] = found
@@ -159,15 +159,3 @@ class Owners:
             log.warning("%s %s/%s cannot be read, its pods speak for it: %s", reference.kind, namespace, reference.name, error)
             return None
         return document if orjson.loads(document)["metadata"]["uid"] == reference.uid else None
-
-    async def _discover(self, api_version: str, kind: str) -> Kind | None:
-        group, _, version = api_version.rpartition("/")
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        try:
-            listing = orjson.loads(await self._port.request("GET", path))
-        except errors.NotFound:
-            return None
-        for each in listing.get("resources") or []:
-            if each["kind"] == kind and "/" not in each["name"]:
-                return Kind(group, version, kind, each["name"], namespaced=bool(each["namespaced"]))
-        return None

@@ -181,7 +181,7 @@ class WorkController:
     def _work_changed(self, change: Change[WorkView]) -> None:
         work, old = change.new, change.old
         either = work or old
-        if either is None or plain.kind_of(either) is not None:
+        if either is None or plain.kind_of(either, more=self._settings.more_kinds) is not None:
             return  # an object without a run: `PlainController`
         if old is not None and (work is None or work.uid != old.uid):
             self._work_gone(old)

@@ -1,14 +1,14 @@
 """What a Work that brings an object without a run asks for here: pure.
 
 Such objects are what Jobs refer to (docs/concepts/dependencies.md): namespaces, queues, priority classes, configuration,
-secrets, claims, accounts. They are kept in line with the Work, never wrested from somebody else unless the Work says so, and go
-with it.
+secrets, claims, accounts; and workloads of other kinds than Volcano's Job (docs/concepts/other-kinds.md), whose status is
+reported. They are kept in line with the Work, never wrested from somebody else unless the Work says so, and go with it.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ import orjson
 from apis import keys, kinds
 from apis.runs import RefusalReason
 from machinery import errors
-from member_agent.views import Condition, WorkView, condition
+from member_agent.views import Condition, WorkView, condition, status_digest
+from member_agent.works import carried
 from member_agent.works.applier import PRUNED
 from member_agent.works.planner import PROTECTED, Refuse
 from member_agent.works.report import Status, Urgency
@@ -26,20 +27,11 @@ from policies import claims
 
 Tree = dict[str, Any]
 
-CARRIED: Final = {
-    (kind.api_version, kind.kind): kind
-    for kind in (
-        kinds.NAMESPACE,
-        kinds.QUEUE,
-        kinds.PRIORITY_CLASS,
-        kinds.CONFIGMAP,
-        kinds.SECRET,
-        kinds.CLAIM,
-        kinds.SERVICE_ACCOUNT,
-        kinds.RESOURCE_QUOTA,
-    )
-}
-"""Kinds that a Work may bring without a run (protocol.md 8): never rights, webhooks or definitions of kinds."""
+LARGEST_STATUS: Final = 16 << 10
+"""Bytes of a reported status; of a larger one the largest fields are left out: a Work is read by every watcher of it."""
+
+UPDATE_REFUSED, LOCALLY_DELETED = "UpdateRefused", "LocallyDeleted"
+"""Reasons of Applied=True for what is there and cannot be changed any more, and for what was there and is not run again."""
 
 BUILT_IN: Final = {
     kinds.NAMESPACE: ("default",),
@@ -61,9 +53,10 @@ REFUSED: Final = {
 """What the member's API server says to an object, as a refusal."""
 
 
-def kind_of(work: WorkView) -> kinds.Kind | None:
-    """The kind of an object that the Work brings without a run; None for the Work of a run, or of a kind not taken."""
-    return CARRIED.get((work.target.api_version, work.target.kind)) if work.record is None else None
+def kind_of(work: WorkView, *, more: Sequence[str] = ()) -> kinds.Kind | None:
+    """The kind of an object that the Work brings without a run; None for the Work of a run, or of a kind not taken. `more` are
+    kinds that this member's people let in."""
+    return carried.find(work.target.api_version, work.target.kind, more=more) if work.record is None else None
 
 
 class Whose(enum.Enum):
@@ -96,9 +89,11 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """It is as it should be; `reason` of Applied=True."""
+    """It is as it should be, or as it can be; reason and message of Applied=True. `status`: what the object says of itself."""
 
     reason: str
+    message: str = ""
+    status: Mapping[str, Any] | None = None
 
 
 Answer = Apply | Keep | Refuse
@@ -124,6 +119,9 @@ def answer(work: WorkView, *, manifest: Tree, present: Mapping[str, Any] | None)
     """What to do about the object; `present` as a quorum read has it, None when there certainly is none."""
     owner = whose(work, present)
     if owner is Whose.NOBODY:
+        kind = carried.WORKLOADS.get((work.target.api_version, work.target.kind))
+        if kind in carried.ENDING and work.applied:
+            return Keep(LOCALLY_DELETED, "it was deleted in this member, where it ran, and is not run again")
         return Apply(take=False)
     assert present is not None
     wanted = content(manifest)
@@ -188,20 +186,33 @@ def refusal(error: errors.ApiError, *, kind: kinds.Kind) -> Refuse:
 
 def status(work: WorkView, said: Keep | Refuse, *, now: str) -> Status | None:
     """The Work's status; None when it says so already."""
-    wanted = Condition("Applied", "True", said.reason) if isinstance(said, Keep) else None
+    wanted = Condition("Applied", "True", said.reason, said.message) if isinstance(said, Keep) else None
     if isinstance(said, Refuse):
         wanted = Condition("Applied", "False", said.reason.value, said.message)
     assert wanted is not None
     known = condition(work.conditions, "Applied")
+    told = bounded(said.status) if isinstance(said, Keep) and said.status else None
     if known is not None:
-        if (known.status, known.reason, known.message) == (wanted.status, wanted.reason, wanted.message):
+        same = (known.status, known.reason, known.message) == (wanted.status, wanted.reason, wanted.message)
+        if same and (told is None or status_digest(told) == work.reported):
             return None
         if known.status == wanted.status:
             now = known.last_transition_time or now
     stamped = msgspec.structs.replace(wanted, last_transition_time=now)
     others = tuple(each for each in work.conditions if each.type != "Applied")
     health = "Healthy" if wanted.status == "True" else "Unknown"
-    return Status((*others, stamped), None, health, Urgency.SOON)
+    return Status((*others, stamped), told, health, Urgency.SOON)
+
+
+def bounded(status: Mapping[str, Any]) -> Tree:
+    """The status, without its largest fields where it is too large."""
+    sizes = {name: len(orjson.dumps(value)) for name, value in status.items()}
+    kept, left = set(), LARGEST_STATUS
+    for name in sorted(sizes, key=lambda each: (sizes[each], each)):
+        left -= sizes[name] + len(name)
+        if left >= 0:
+            kept.add(name)
+    return {name: value for name, value in status.items() if name in kept}
 
 
 def read(document: bytes) -> Tree:

@@ -75,6 +75,8 @@ def project_customization(document: bytes) -> CustomizationView:
         found.append(Problem("spec.target", "apiVersion and kind are needed"))
     texts = {}
     for rule in fields(Rules):
+        if rule.name not in FIELDS:
+            continue
         name = FIELDS[rule.name]
         texts[rule.name] = _text((spec.customizations or {}).get(name), field=f"spec.customizations.{name}", found=found)
     return CustomizationView(

@@ -96,6 +96,13 @@ class Interpreter:
             return Health.HEALTHY
         return Health.UNHEALTHY if found is False else Health.UNKNOWN
 
+    def finished(self, object: Tree) -> bool:
+        """Whether it has ended by what its status says; False of a kind without a rule."""
+        try:
+            return self._ask(object, "finished", {}) is True
+        except Unclear:
+            return False
+
     def status(self, object: Tree) -> Tree | None:
         """What of its status is told; all of it without a rule. Raises Unclear."""
         found = self._ask(object, "status", {})
@@ -108,7 +115,7 @@ class Interpreter:
             return items[0][1]
         listed = [{"clusterName": name, "status": status} for name, status in sorted(items, key=lambda each: each[0])]
         found = self._ask(object, "aggregate", {"items": listed}) if listed else None
-        return None if found is None else self._mapping(object, "aggregate", found)
+        return None if found is None else _without_nulls(self._mapping(object, "aggregate", found))
 
     def dependencies(self, object: Tree) -> tuple[Reference, ...]:
         """What it refers to beside what its pods do, in order. Raises Unclear."""
@@ -169,6 +176,10 @@ class Interpreter:
 
 def _kind(object: Tree) -> str:
     return f"{object.get('kind', '')} of {object.get('apiVersion', '')}"
+
+
+def _without_nulls(found: Tree) -> Tree:
+    return {key: each for key, each in found.items() if each is not None}
 
 
 def _bare(value: Any) -> Any:

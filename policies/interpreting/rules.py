@@ -15,6 +15,7 @@ class Rules:
     `health`: true or false. `status`: what of the status is reported. `aggregate`: one status from `items`, which are
     [{clusterName, status}]. `dependencies`: a list of {apiVersion, kind, name, namespace}. `revision`: the object's changes
     (a merge patch) for `replicas` of them. `retention`: a merge patch that keeps what the member's object (`observed`) has.
+    `finished`: true once it has ended and runs nothing any more; only rules that come along say it.
     """
 
     components: str = ""
@@ -25,6 +26,7 @@ class Rules:
     dependencies: str = ""
     revision: str = ""
     retention: str = ""
+    finished: str = ""
 
 
 def _unless(*tests: str) -> str:
@@ -37,11 +39,21 @@ _FAILED: Final = _unless(
 )
 
 
+def _ended(*tests: str) -> str:
+    """Finished where one of these holds of a status that is there."""
+    return "has(object.status) && (" + " || ".join(f"({test})" for test in tests) + ")"
+
+
+def _condition(*types: str) -> str:
+    listed = ", ".join(f"'{each}'" for each in types)
+    return f"has(object.status.conditions) && object.status.conditions.exists(c, c.type in [{listed}] && c.status == 'True')"
+
+
 def _replica_specs(field: str) -> Rules:
     """Kubeflow's jobs: a map from role to replicas and template."""
     path = f"object.spec.{field}"
     component = f"{{'name': k, 'replicas': has({path}[k].replicas) ? {path}[k].replicas : 1, 'template': {path}[k].template}}"
-    return Rules(components=f"{path}.map(k, {component})", health=_FAILED)
+    return Rules(components=f"{path}.map(k, {component})", health=_FAILED, finished=_ended(_condition("Succeeded", "Failed")))
 
 
 def _spark_memory(role: str) -> str:
@@ -81,6 +93,7 @@ _SPARK: Final = Rules(
         "has(object.status.applicationState) && object.status.applicationState.state"
         " in ['FAILED', 'FAILING', 'SUBMISSION_FAILED', 'UNKNOWN']"
     ),
+    finished=_ended("has(object.status.applicationState) && object.status.applicationState.state in ['COMPLETED', 'FAILED']"),
 )
 
 
@@ -113,6 +126,10 @@ _FLINK: Final = Rules(
         "has(object.status.jobStatus) && has(object.status.jobStatus.state)"
         " && object.status.jobStatus.state in ['FAILED', 'FAILING']",
     ),
+    finished=_ended(
+        "has(object.status.jobStatus) && has(object.status.jobStatus.state)"
+        " && object.status.jobStatus.state in ['FINISHED', 'FAILED', 'CANCELED']"
+    ),
 )
 
 
@@ -129,6 +146,55 @@ _SUBMITTER: Final = (
     " ? [{'name': 'submitter', 'replicas': 1, 'template': object.spec.submitterPodTemplate}] : [])"
 )
 
+_PARALLELISM_OF_A_JOB: Final = _or("object.spec", "parallelism", "1")
+_PODS_OF_A_JOB: Final = (
+    f"has(object.spec.completions) && object.spec.completions < {_PARALLELISM_OF_A_JOB}"
+    f" ? object.spec.completions : {_PARALLELISM_OF_A_JOB}"
+)
+
+
+def _every(test: str) -> str:
+    return f"items.all(i, has(i.status.conditions) && i.status.conditions.exists(c, {test}))"
+
+
+_BATCH_JOB: Final = Rules(
+    replicas=f"{{'replicas': {_PODS_OF_A_JOB}, 'template': object.spec.template}}",
+    health=_FAILED,
+    revision="{'spec': {'parallelism': replicas}}",
+    aggregate="{"
+    + ", ".join(f"'{name}': sum(items.map(i, has(i.status.{name}) ? i.status.{name} : 0))" for name in ("active", "succeeded"))
+    + ", 'failed': sum(items.map(i, has(i.status.failed) ? i.status.failed : 0))"
+    + ", 'startTime': items.all(i, has(i.status.startTime)) ? least(items.map(i, i.status.startTime)) : null"
+    + ", 'completionTime': items.all(i, has(i.status.completionTime)) ? greatest(items.map(i, i.status.completionTime)) : null"
+    + ", 'conditions': items.exists(i, has(i.status.conditions)"
+    " && i.status.conditions.exists(c, c.type == 'Failed' && c.status == 'True'))"
+    " ? [{'type': 'Failed', 'status': 'True', 'reason': 'JobFailed', 'message': 'failed in ' +"
+    " joined(items.filter(i, has(i.status.conditions)"
+    " && i.status.conditions.exists(c, c.type == 'Failed' && c.status == 'True')).map(i, i.clusterName))}]"
+    " : " + _every("c.type == 'Complete' && c.status == 'True'") + " ? [{'type': 'Complete', 'status': 'True',"
+    " 'reason': 'Completed', 'message': 'complete in ' + joined(items.map(i, i.clusterName))}] : []"
+    "}",
+    finished=_ended(_condition("Complete", "Failed")),
+)
+"""Sums; failed where it failed anywhere, complete where it is everywhere (reference/karmada.md 5.3)."""
+
+_ROLLED_OUT: Final = _unless(
+    "has(object.spec.replicas) && (has(object.status.readyReplicas) ? object.status.readyReplicas : 0) < object.spec.replicas"
+)
+
+
+def _scaled(*, health: str) -> Rules:
+    """Kinds with `spec.replicas` and a template. What comes back of several clusters are sums."""
+    counts = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
+    total = ", ".join(f"'{name}': sum(items.map(i, has(i.status.{name}) ? i.status.{name} : 0))" for name in counts)
+    return Rules(
+        replicas=f"{{'replicas': {_or('object.spec', 'replicas', '1')}, 'template': object.spec.template}}",
+        health=health,
+        revision="{'spec': {'replicas': replicas}}",
+        aggregate="{" + total + "}",
+    )
+
+
 BUNDLED: Final[Mapping[tuple[str, str], Rules]] = {
     ("sparkoperator.k8s.io", "SparkApplication"): _SPARK,
     ("flink.apache.org", "FlinkDeployment"): _FLINK,
@@ -144,6 +210,9 @@ BUNDLED: Final[Mapping[tuple[str, str], Rules]] = {
             "has(object.status.jobStatus) && object.status.jobStatus == 'FAILED'",
             "has(object.status.jobDeploymentStatus) && object.status.jobDeploymentStatus == 'Failed'",
         ),
+        finished=_ended(
+            "has(object.status.jobDeploymentStatus) && object.status.jobDeploymentStatus in ['Complete', 'Failed']"
+        ),
     ),
     ("argoproj.io", "Workflow"): Rules(
         replicas="{'replicas': has(object.spec.parallelism) ? object.spec.parallelism : 1, 'template': {'spec': {"
@@ -151,6 +220,16 @@ BUNDLED: Final[Mapping[tuple[str, str], Rules]] = {
         f" 'tolerations': {_or('object.spec', 'tolerations', 'null')}}}}}}}",
         revision="{'spec': {'parallelism': replicas}}",
         health=_unless("has(object.status.phase) && object.status.phase in ['Failed', 'Error']"),
+        finished=_ended("has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed', 'Error']"),
+    ),
+    ("batch", "Job"): _BATCH_JOB,
+    ("apps", "Deployment"): _scaled(health=_ROLLED_OUT),
+    ("apps", "StatefulSet"): _scaled(health=_ROLLED_OUT),
+    ("apps", "ReplicaSet"): _scaled(health=_ROLLED_OUT),
+    ("", "Pod"): Rules(
+        replicas="{'replicas': size(object.spec.containers) > 0 ? 1 : 0, 'template': {'spec': object.spec}}",
+        health=_unless("has(object.status.phase) && object.status.phase in ['Failed', 'Unknown']"),
+        finished=_ended("has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed']"),
     ),
 }
 """By group and kind, whatever the version."""

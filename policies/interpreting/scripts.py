@@ -1,14 +1,14 @@
 """Expressions about objects, in the Common Expression Language.
 
-Beside the language's own functions there are `jvm(text)`, bytes of a size as a JVM has it (`512m`, `4g`), and
-`ceil_div(a, b)`.
+Beside the language's own functions there are `jvm(text)`, bytes of a size as a JVM has it (`512m`, `4g`), `ceil_div(a, b)`,
+and of lists `sum`, `least`, `greatest` and `joined`.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import cel
@@ -37,7 +37,7 @@ def compiled(text: str) -> cel.Program:
 def answer(text: str, facts: Mapping[str, Any]) -> Any:
     """What an expression says of `facts`; raises ScriptError."""
     program = compiled(text)
-    context = cel.Context(variables=dict(facts), functions={"jvm": jvm, "ceil_div": ceil_div})
+    context = cel.Context(variables=dict(facts), functions=FUNCTIONS)
     try:
         return program.execute(context)
     except KeyError as error:
@@ -57,3 +57,38 @@ def ceil_div(amount: Any, size: Any) -> int | None:
     """How many of `size` hold `amount`; None where that has no answer."""
     known = isinstance(amount, int) and isinstance(size, int) and size > 0
     return -(-amount // size) if known else None
+
+
+def total(numbers: Any) -> int | None:
+    """The sum of a list of whole numbers; None where it is none."""
+    known = isinstance(numbers, list) and all(isinstance(each, int) for each in numbers)
+    return sum(numbers) if known else None
+
+
+def least(listed: Any) -> Any:
+    """The smallest of a list of texts or of numbers; None where it is none."""
+    return min(listed) if _comparable(listed) else None
+
+
+def greatest(listed: Any) -> Any:
+    """The largest of a list of texts or of numbers; None where it is none."""
+    return max(listed) if _comparable(listed) else None
+
+
+def joined(listed: Any) -> str | None:
+    """Texts with commas between them; None where it is no list."""
+    return ", ".join(str(each) for each in listed) if isinstance(listed, list) else None
+
+
+def _comparable(listed: Any) -> bool:
+    return isinstance(listed, list) and bool(listed) and len({type(each) for each in listed}) == 1
+
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "jvm": jvm,
+    "ceil_div": ceil_div,
+    "sum": total,
+    "least": least,
+    "greatest": greatest,
+    "joined": joined,
+}

@@ -8,7 +8,7 @@ import pytest
 from apis import keys, kinds, naming
 from machinery import errors
 from member_agent.views import WorkView, project_work
-from member_agent.works import plain
+from member_agent.works import carried, plain
 from member_agent.works.plain import Apply, Keep
 from member_agent.works.planner import Refuse
 from tests.member_agent.world import EAST, HOME, Doc, Stage, job, play, typed
@@ -19,7 +19,7 @@ SECRET = typed(kinds.SECRET, {"metadata": {"name": "key", "namespace": "team"}, 
 
 async def bring(stage: Stage, manifest: Doc, *, preserve: bool = False) -> str:
     """The hub sends an object; the name of its Work."""
-    meta, kind = manifest["metadata"], plain.CARRIED.get((manifest["apiVersion"], manifest["kind"]), kinds.POD)
+    meta, kind = manifest["metadata"], carried.CARRIED.get((manifest["apiVersion"], manifest["kind"]), kinds.POD)
     name = naming.work_name(meta["name"], namespace=meta.get("namespace", ""), kind=kind)
     body = {
         "metadata": {"name": name, "namespace": HOME, "finalizers": [keys.WORK_FINALIZER]},
