@@ -37,10 +37,10 @@ from federation.dispatch.controller import DispatchController
 from federation.dispatch.rounds import Pace
 from federation.dispatch.snapshot import Rules
 from federation.fences import Fences
-from federation.queueing.controller import QueueingController
-from federation.quotas.controller import QuotasController
 from federation.objects.controller import ObjectsController
 from federation.objects.snapshot import Rules as ObjectRules
+from federation.queueing.controller import QueueingController
+from federation.quotas.controller import QuotasController
 from federation.settings import HubSettings
 from machinery import crds, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
@@ -206,6 +206,15 @@ async def _roles(
     )
     dependencies = DependenciesController(port=port, informers=informers, projections=projections, events=events, clock=clock)
     queueing = QueueingController(port=port, informers=informers, projections=projections, events=events, clock=clock)
+    objects = ObjectsController(
+        port=port,
+        informers=informers,
+        watched=Informers(port, clock, chance, metrics=seen),
+        projections=projections,
+        events=events,
+        clock=clock,
+        rules=_object_rules(settings),
+    )
     quotas = QuotasController(port=port, informers=informers, projections=projections, clock=clock)
     jobs = informers.add(kinds.JOB, projections.job)
     job_flows = informers.add(kinds.JOB_FLOW, project_flow)
@@ -216,20 +225,12 @@ async def _roles(
     ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")
-    objects = ObjectsController(
-        port=port,
-        informers=informers,
-        watched=Informers(port, clock, chance, metrics=seen),
-        projections=projections,
-        events=events,
-        clock=clock,
-        rules=_object_rules(settings),
-    )
         for name, role in (
             ("clusters", clusters),
             ("queueing", queueing),
             ("dependencies", dependencies),
             ("dispatch", dispatch),
+            ("objects", objects),
             ("collection", collection),
             ("quotas", quotas),
             ("flows", flows),
@@ -250,7 +251,6 @@ def _rules(settings: HubSettings) -> Rules:
         explain_every=settings.explain_every,
         orphan_grace=settings.orphan_grace,
         commits=settings.commits,
-            ("objects", objects),
         trouble_timeout=settings.trouble_timeout,
         fence_after=settings.fence_after,
         run_time=settings.run_time,
