@@ -16,8 +16,8 @@ from apis import (
     interpreter,
     offer,
     policy,
-    scheduling,
     review,
+    scheduling,
     taint_policy,
     work,
 )
@@ -172,7 +172,6 @@ SERVED: Final[tuple[Served, ...]] = (
         status=False,
     ),
     Served(offer.PlacementProfile, short=("pprofile",), columns=(_AGE,), status=False),
-)
     Served(
         review.PlacementReview,
         short=("preview",),
@@ -186,6 +185,7 @@ SERVED: Final[tuple[Served, ...]] = (
         ),
         rules=review.RULES,
     ),
+)
 
 BY_KIND: Final[dict[Kind, Served]] = {each.kind: each for each in SERVED}
 
