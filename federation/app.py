@@ -29,9 +29,9 @@ from controllers.ttl.keepers import Everyone
 from federation import ownership
 from federation.clusters import fairness, guard
 from federation.clusters.controller import ClustersController
+from federation.clusters.rights import RightsController
 from federation.collection.controller import CollectionController
 from federation.dependencies.controller import DependenciesController
-from federation.clusters.rights import RightsController
 from federation.dispatch.admission import problems_of
 from federation.dispatch.controller import DispatchController
 from federation.dispatch.rounds import Pace
@@ -227,6 +227,7 @@ async def _roles(
         roles.create_task(informers.run(), name="informers")
         for name, role in (
             ("clusters", clusters),
+            ("rights", RightsController(port=port, informers=informers, clock=clock)),
             ("queueing", queueing),
             ("dependencies", dependencies),
             ("dispatch", dispatch),
@@ -255,12 +256,6 @@ def _rules(settings: HubSettings) -> Rules:
         fence_after=settings.fence_after,
         run_time=settings.run_time,
         rates=settings.exchange_rates,
-    )
-
-
-            ("rights", RightsController(port=port, informers=informers, clock=clock)),
-# --- the command -----------------------------------------------------------------------------------------------------
-
         settle=settings.eviction_settle,
         evictions=settings.evictions_per_second,
     )
@@ -273,6 +268,11 @@ def _object_rules(settings: HubSettings) -> ObjectRules:
         rates=settings.exchange_rates,
         weights=settings.weights,
         filters=settings.filters,
+    )
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
 main = typer.Typer(name="federation-hub", no_args_is_help=True, add_completion=False, help="The hub of Volcano Federation.")
 crds_app = typer.Typer(name="crds", no_args_is_help=True, help="The kinds that the hub's API server must serve.")
 main.add_typer(crds_app)
