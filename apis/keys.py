@@ -114,6 +114,11 @@ CREATED_BY_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
 FLOW_FINALIZER: Final = f"{GROUP}/jobflow"
 """Finalizer of the Job of a step: a deleted Job stays until its flow has recorded how it ended."""
 CREATED_BY_FLOW: Final = "volcano.sh/createdByJobFlow"
+CREATED_BY_CRON: Final = f"{GROUP}/created-by-cronjob"
+"""Annotation of a JobFlow and all that is made for it: `<namespace>.<name>` of the CronJob that made the flow."""
+READS: Final = f"{GROUP}/reads"
+PATH_AHEAD: Final = f"{GROUP}/path-ahead"
+"""Annotation of the Job of a step: steps on the longest path of its flow that begins with it."""
 OUTPUTS: Final = f"{GROUP}/outputs"
 """Annotation of a Job: which of its pods leave which values (JSON: name, task, index); they are kept in its status."""
 
@@ -124,8 +129,6 @@ def execution_namespace(cluster: str) -> str:
 
 
 def cluster_of(namespace: str) -> str | None:
-CREATED_BY_CRON: Final = f"{GROUP}/created-by-cronjob"
-"""Annotation of a JobFlow and all that is made for it: `<namespace>.<name>` of the CronJob that made the flow."""
     """The member whose execution namespace this is, or None for any other namespace."""
     if namespace.startswith(EXECUTION_NAMESPACE_PREFIX):
         return namespace.removeprefix(EXECUTION_NAMESPACE_PREFIX)

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from apis import keys
 from controllers.admission.settings import AdmissionSettings
-from controllers.channel.settings import AgentChannel
 from member_agent.works import carried
 
 ModeSetting = Literal["auto", "builtin", "volcano"]
