@@ -138,6 +138,7 @@ CLUSTER_RESOURCE_BINDING = Kind(
 
 # Ours
 CLUSTER_CAPACITY = Kind("volcano-federation.io", "v1alpha1", "ClusterCapacity", "clustercapacities")
+DATA_SOURCE = Kind("datadependency.volcano.sh", "v1alpha1", "DataSource", "datasources", namespaced=False)
 CLUSTER_OFFER = Kind("volcano-federation.io", "v1alpha1", "ClusterOffer", "clusteroffers", namespaced=False)
 PLACEMENT_PROFILE = Kind("volcano-federation.io", "v1alpha1", "PlacementProfile", "placementprofiles", namespaced=False)
 PLACEMENT_REVIEW = Kind("volcano-federation.io", "v1alpha1", "PlacementReview", "placementreviews")

@@ -11,6 +11,7 @@ from apis import (
     capacity,
     cluster,
     cron,
+    data,
     federated_quota,
     flow,
     interpreter,
@@ -170,6 +171,10 @@ SERVED: Final[tuple[Served, ...]] = (
         short=("coffer",),
         columns=(Column("Currency", ".spec.currency"), _AGE),
         status=False,
+    ),
+    Served(
+        data.DataSource,
+        columns=(Column("System", ".spec.system"), Column("Size", ".spec.size"), _AGE),
     ),
     Served(offer.PlacementProfile, short=("pprofile",), columns=(_AGE,), status=False),
     Served(

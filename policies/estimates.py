@@ -13,13 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from apis.quantities import NANO, InvalidQuantity, parse
 from policies import fit
 from policies.fit import NodeClass, Room
 from policies.members import ClusterView
 from policies.offers import GIB, ClassOffer, OfferView, PoolOffer, Prices, Route, hourly
 from policies.shapes import Gang
-from policies.views import Problem
 
 HOUR: Final = 3600.0
 LARGEST: Final = 50.0
@@ -35,12 +33,19 @@ class Market(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Data that a Job reads: so many bytes, which are in a cluster of a region ("": nobody knows where)."""
+    """Data that a Job reads: so many bytes, which are in a cluster of a region ("": nobody knows where), and once more each in
+    `copies`, as (cluster, region)."""
 
     source: str
     size: int
     cluster: str = ""
     region: str = ""
+    copies: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Clusters, with their regions, from where it may be read."""
+        return ((self.cluster, self.region), *self.copies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ def options(
             continue
         nodes = True
         for market in Market:
-            if market in allowed and _prices(kind, pool, market) is not None:
+            if market in allowed and prices_of(kind, pool, market) is not None:
                 found.append(_option(demand, site, kind, pool, market, offers=offers, rates=rates))
     # It passed the filters, so it fits somewhere: on nodes of several classes, or of one that the offer does not name.
     return tuple(found) if nodes else (_without_offer(demand, site, offers=offers, rates=rates),)
@@ -121,8 +126,12 @@ def options(
 
 def pool_fits(gang: Gang, pool: PoolOffer, kind: ClassOffer) -> bool:
     """Whether a gang's minimum fits on nodes of a pool alone."""
-    nodes = fit.rows([NodeClass(kind.name, kind.labels, allocatable=pool.size)], [(0, pool.size, pool.most)])
-    return Room(nodes).take_all(gang.least()) is None
+    return Room(pool_rows(pool, kind)).take_all(gang.least()) is None
+
+
+def pool_rows(pool: PoolOffer, kind: ClassOffer) -> fit.Rows:
+    """All nodes of a pool, empty."""
+    return fit.rows([NodeClass(kind.name, kind.labels, allocatable=pool.size)], [(0, pool.size, pool.most)])
 
 
 def class_rows(rows: fit.Rows, offered: ClassOffer) -> fit.Rows:
@@ -132,7 +141,8 @@ def class_rows(rows: fit.Rows, offered: ClassOffer) -> fit.Rows:
     return fit.Rows(rows.classes, rows.resources, rows.kind[keep], rows.free[keep], rows.count[keep])
 
 
-def _prices(kind: ClassOffer, pool: PoolOffer | None, market: Market) -> Prices | None:
+def prices_of(kind: ClassOffer, pool: PoolOffer | None, market: Market) -> Prices | None:
+    """By which nodes of a class, or of a pool of it, are paid for; None where they are not to be had so."""
     if market is Market.SPOT:
         return kind.spot.prices if kind.spot is not None else None
     return pool.prices if pool is not None and pool.prices is not None else kind.prices
@@ -140,7 +150,7 @@ def _prices(kind: ClassOffer, pool: PoolOffer | None, market: Market) -> Prices 
 
 def _without_offer(demand: Demand, site: Site, *, offers: Mapping[str, OfferView], rates: Mapping[str, float]) -> Option:
     """A cluster of which nobody said anything: it does the work as others do, for nobody knows what."""
-    moved = _transfer(demand.reads, site.cluster, offers=offers, rates=rates)
+    moved = transfer(demand.reads, site.cluster, offers=offers, rates=rates)
     return Option(
         cluster=site.cluster.name,
         finish=None if moved.seconds is None else site.wait + moved.seconds + demand.seconds,
@@ -162,9 +172,9 @@ def _option(
     rates: Mapping[str, float],
 ) -> Option:
     offer = site.offer or OfferView("", "")
-    moved = _transfer(demand.reads, site.cluster, offers=offers, rates=rates)
+    moved = transfer(demand.reads, site.cluster, offers=offers, rates=rates)
     # Nodes whose class says nothing of money are worked on all the same.
-    price, unpriced = hourly(demand.gang.requests, _prices(kind, pool, market) or {})
+    price, unpriced = hourly(demand.gang.requests, prices_of(kind, pool, market) or {})
     rate = _rate(offer.currency, rates)
     alone = demand.seconds / kind.throughput / HOUR
     risk = kind.spot.interruptions * demand.gang.replicas if market is Market.SPOT and kind.spot is not None else 0.0
@@ -205,7 +215,7 @@ def _rate(currency: str, rates: Mapping[str, float]) -> float | None:
 
 # --- data ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class Moved:
     """Money and seconds to bring all data, None where nobody knows."""
 
     money: float | None = 0.0
@@ -213,31 +223,48 @@ class _Moved:
     missing: tuple[str, ...] = field(default=())
 
 
-def _transfer(
+def transfer(
     reads: Sequence[Read], cluster: ClusterView, *, offers: Mapping[str, OfferView], rates: Mapping[str, float]
-) -> _Moved:
+) -> Moved:
     """One source after the other: they come in over the same line. Within a cluster data is there; within a region it costs
-    nothing and takes no time unless its offer says so."""
+    nothing and takes no time unless its offer says so. Of several copies the one whose way is known, is the cheapest, and then
+    the fastest."""
     money: float | None = 0.0
     seconds: float | None = 0.0
-    missing = []
+    missing: tuple[str, ...] = ()
     for each in reads:
-        if each.cluster == cluster.name or not each.size:
-            continue
-        offer = offers.get(each.cluster)
-        route = offer.routes.get(cluster.region) if offer is not None else None
-        if route is None and each.region and each.region == cluster.region:
-            continue
-        route = route or Route()
-        rate = _rate(offer.currency, rates) if offer is not None else None
-        if route.price is None or rate is None:
-            missing.append(f"price to bring {each.source} here")
-        if route.bandwidth is None:
-            missing.append(f"bandwidth to bring {each.source} here")
-        known_price = None if route.price is None or rate is None else each.size / GIB * route.price * rate
-        money = None if money is None or known_price is None else money + known_price
-        seconds = None if seconds is None or route.bandwidth is None else seconds + each.size / route.bandwidth
-    return _Moved(money, seconds, tuple(missing))
+        ways = (_brought(each, place, cluster, offers=offers, rates=rates) for place in each.places)
+        best = min(ways, key=lambda moved: (_or_never(moved.money), _or_never(moved.seconds)))
+        money = None if money is None or best.money is None else money + best.money
+        seconds = None if seconds is None or best.seconds is None else seconds + best.seconds
+        missing += best.missing
+    return Moved(money, seconds, missing)
+
+
+def _or_never(amount: float | None) -> float:
+    return math.inf if amount is None else amount
+
+
+def _brought(
+    read: Read, place: tuple[str, str], cluster: ClusterView, *, offers: Mapping[str, OfferView], rates: Mapping[str, float]
+) -> Moved:
+    """One source from one of its places."""
+    home, region = place
+    if home == cluster.name or not read.size:
+        return Moved()
+    offer = offers.get(home)
+    route = offer.routes.get(cluster.region) if offer is not None else None
+    if route is None and region and region == cluster.region:
+        return Moved()
+    route = route or Route()
+    rate = _rate(offer.currency, rates) if offer is not None else None
+    missing = []
+    if route.price is None or rate is None:
+        missing.append(f"price to bring {read.source} here")
+    if route.bandwidth is None:
+        missing.append(f"bandwidth to bring {read.source} here")
+    money = None if route.price is None or rate is None else read.size / GIB * route.price * rate
+    return Moved(money, None if route.bandwidth is None else read.size / route.bandwidth, tuple(missing))
 
 
 def locality(reads: Sequence[Read], cluster: ClusterView) -> float:
@@ -246,26 +273,10 @@ def locality(reads: Sequence[Read], cluster: ClusterView) -> float:
     everything = sum(each.size for each in reads)
     if not everything:
         return 100.0
-    near = sum(
-        each.size if each.cluster == cluster.name else each.size / 2 if each.region and each.region == cluster.region else 0
-        for each in reads
-    )
-    return 100 * near / everything
+    return 100 * sum(each.size * _nearness(each, cluster) for each in reads) / everything
 
 
-def reads_of(text: str, *, sources: Mapping[str, tuple[str, str]]) -> tuple[tuple[Read, ...], tuple[Problem, ...]]:
-    """The setting `reads` (`source=size`, by commas) and what is wrong with it; `sources` says in which cluster and region each
-    is."""
-    found, wrong = [], []
-    for pair in filter(None, (each.strip() for each in text.split(","))):
-        source, _, amount = pair.partition("=")
-        try:
-            size = -(-parse(amount).nano // NANO)
-        except InvalidQuantity as error:
-            wrong.append(Problem("reads", f"{pair!r}: {error}"))
-            continue
-        if not source or size < 0:
-            wrong.append(Problem("reads", f"{pair!r} is not source=size"))
-            continue
-        found.append(Read(source, size, *sources.get(source, ("", ""))))
-    return tuple(found), tuple(wrong)
+def _nearness(read: Read, cluster: ClusterView) -> float:
+    """1 in the cluster, a half elsewhere in its region, else 0; of several copies the nearest counts."""
+    homes, regions = zip(*read.places, strict=True)
+    return 1.0 if cluster.name in homes else 0.5 if cluster.region and cluster.region in regions else 0.0

@@ -89,10 +89,10 @@ def health(question: Question) -> Verdict:
     cluster = question.cluster
     if cluster.deleting:
         return Verdict("ClusterLeaving", "it is being removed", (Wake.CLUSTER,))
-    if cluster.ready != "True":
-        reason = cluster.conditions.get("Ready", ("", "not reported yet"))[1]
     if cluster.draining:
         return Verdict("ClusterDraining", "it is being drained", (Wake.CLUSTER,))
+    if cluster.ready != "True":
+        reason = cluster.conditions.get("Ready", ("", "not reported yet"))[1]
         return Verdict("ClusterNotReady", f"Ready is {cluster.ready} ({reason})", (Wake.CLUSTER,))
     return PASS
 

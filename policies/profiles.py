@@ -35,9 +35,14 @@ BUILT_IN: Final[Mapping[str, Profile]] = {
         Profile("cost-first", {COST: 1}),
         Profile("efficiency-first", {EFFICIENCY: 1}),
         Profile("balanced", {"balance": 4, "stability": 2, COST: 1, EFFICIENCY: 1, "locality": 1}),
+        Profile("data-first", {"locality": 4, COST: 2, EFFICIENCY: 2, "balance": 1, "stability": 1}),
     )
 }
 DEFAULT: Final = BUILT_IN["balanced"]
+
+
+DATA_FIRST: Final = BUILT_IN["data-first"]
+"""Of steps of flows that read what others left, where nobody named a profile."""
 
 
 def profile_of(name: str, *, own: Mapping[str, Profile]) -> tuple[Profile, str]:

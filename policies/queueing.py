@@ -16,6 +16,10 @@ from policies.views import JobView
 OPEN, CLOSING, CLOSED = "Open", "Closing", "Closed"
 """States of a Queue. A closed one takes no new Jobs; what was accepted before waits in it, and what runs goes on."""
 
+_PATH_AHEAD: Final = keys.PATH_AHEAD.removeprefix(f"{keys.GROUP}/")
+_LONGEST: Final = 99_999
+"""Longer paths count as this long."""
+
 MAX_DEPTH: Final = 16
 """A chain of parents longer than this is a cycle, or as good as one."""
 
@@ -40,9 +44,17 @@ def priority_of(job: JobView, *, classes: Mapping[str, PriorityView]) -> int:
 def order_key(
     job: JobView, *, queues: Mapping[str, QueueView], classes: Mapping[str, PriorityView]
 ) -> tuple[int, int, str, str, str]:
-    """Smaller goes first: priority of the queue, priority of the Job, age, namespace, name."""
+    """Smaller goes first: priority of the queue, priority of the Job, age, namespace, name. Of steps of flows that are equally
+    old, to the second, the one with the longest path ahead counts as the older one."""
     queue = queues.get(job.queue)
-    return (-(queue.priority if queue else 0), -priority_of(job, classes=classes), job.created, job.namespace, job.name)
+    age = f"{job.created} {_LONGEST - _ahead(job):05d}"
+    return (-(queue.priority if queue else 0), -priority_of(job, classes=classes), age, job.namespace, job.name)
+
+
+def _ahead(job: JobView) -> int:
+    """Steps on the longest path of its flow that begins with it; 0 for a Job of no flow."""
+    text = job.settings.get(_PATH_AHEAD, "")
+    return min(int(text), _LONGEST) if text.isascii() and text.isdigit() else 0
 
 
 def refusal(name: str, *, queues: Mapping[str, QueueView]) -> Refusal | None:

@@ -72,12 +72,14 @@ class Gist:
     message: str = ""
     field: str = ""
     codes: int = 0
+    data: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The annotation `volcano-federation.io/verdicts` of a binding: why it is as it is.
 
-    `clusters` are the five best; `counts` counts the others by code; `wakes` says what would change it.
+    `data` says what the data that it reads had to do with it; `clusters` are the five best; `counts` counts the others by code;
+    `wakes` says what would change it.
     """
 
     outcome: Outcome
@@ -85,6 +87,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     message: str = ""
     field: str = ""
     policy: str = ""
+    data: str = ""
     clusters: list[Considered] = []
     counts: dict[str, int] = {}
     wakes: list[Wake] = []
@@ -92,7 +95,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     def gist(self) -> Gist:
         """What is remembered of it."""
         codes = ",".join(f"{each.cluster}:{each.code}" for each in self.clusters)
-        return Gist(self.outcome, sys.intern(self.reason), self.message, self.field, zlib.crc32(codes.encode()))
+        return Gist(self.outcome, sys.intern(self.reason), self.message, self.field, zlib.crc32(codes.encode()), self.data)
 
     def same_as(self, other: Gist | None) -> bool:
         """Whether a reader would learn nothing new: texts and scores may differ, codes and choices not."""

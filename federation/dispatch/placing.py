@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from federation.dispatch.floors import floor_of
 from federation.dispatch.snapshot import Rules, Snapshot
-from policies import profiles, run_times, verdicts
+from policies import profiles, reads, run_times, verdicts
 from policies.choosing import Chosen, Market, Remembered, Wish, choose
 from policies.estimates import Demand
 from policies.filters import ASKABLE, ROOMLESS, Question, judge
@@ -69,6 +69,8 @@ class Chooser:
         self._market = Market(_by_cluster(snapshot), rates=rules.rates)
         self._profiles = {profiles.DEFAULT.name: Profile(profiles.DEFAULT.name, rules.weights), **snapshot.profiles}
         self._fits = Remembered()
+        self._sources = snapshot.sources
+        self._regions = {member.cluster.name: member.cluster.region for member in snapshot.members}
         self._no_room: dict[tuple[str, str], Verdict] = {}
 
     def choose(self, asked: Asked) -> Choice:
@@ -86,7 +88,8 @@ class Chooser:
         chosen = choose(questions, wish=wish, market=self._market, judge=judged, fits=self._fits)
         if not chosen.parts:
             return Choice(_waiting(chosen, policy=asked.policy, told=told), wish, chosen, asks=tuple(sorted(asks)))
-        return Choice(_placed(chosen, policy=asked.policy, told=told), wish, chosen, chosen.parts, sure=not chosen.unsure)
+        placed = _placed(chosen, wish=wish, told=told)
+        return Choice(placed, wish, chosen, chosen.parts, sure=not chosen.unsure)
 
     def take(self, cluster: str, gang: Gang, *, queue: str) -> None:
         """What was chosen is promised that member."""
@@ -94,11 +97,14 @@ class Chooser:
 
     def _wish(self, asked: Asked) -> tuple[Wish, str]:
         """What is asked for, and what is to be told about it."""
-        profile, told = profiles.profile_of(asked.setting("profile"), own=self._profiles)
+        found, wrong = reads.reads_of(asked.setting("reads"), sources=self._sources, regions=self._regions)
+        given = asked.setting("profile") or (profiles.DATA_FIRST.name if found and asked.job.created_by_flow else "")
+        profile, told = profiles.profile_of(given, own=self._profiles)
         time = run_times.expected(
             annotation=asked.setting("estimated-duration"), estimate=asked.job.estimate, default=self._rules.run_time
         )
-        return Wish(asked.gang, asked.policy, profile, Demand(asked.gang, time.seconds), uid=asked.job.uid), told
+        told = "; ".join(filter(None, (told, *(each.message for each in wrong[:1]))))
+        return Wish(asked.gang, asked.policy, profile, Demand(asked.gang, time.seconds, found), uid=asked.job.uid), told
 
     def _answers(self, cluster: str) -> bool:
         capacity = self._floors[cluster].member.capacity
@@ -151,7 +157,7 @@ def _by_cluster(snapshot: Snapshot) -> dict[str, OfferView]:
     return found
 
 
-def _placed(chosen: Chosen, *, policy: PolicyView, told: str) -> Decision:
+def _placed(chosen: Chosen, *, wish: Wish, told: str) -> Decision:
     clusters, counts = verdicts.best(chosen.told)
     names = [part.cluster for part in chosen.parts]
     if len(names) == 1:
@@ -161,11 +167,13 @@ def _placed(chosen: Chosen, *, policy: PolicyView, told: str) -> Decision:
         text = f"divided over {len(names)} of {chosen.fitting} that fit, of {len(chosen.told)} clusters: {shares}"
     if chosen.beyond:
         text += "; without room now: " + ", ".join(f"{count} in {name}" for name, count in sorted(chosen.beyond.items()))
+    largest = chosen.options.get(max(chosen.parts, key=lambda part: part.replicas).cluster)
     return Decision(
         outcome=Outcome.PLACED,
         reason="Placed",
         message=verdicts.shortened(_with(text, told)),
-        policy=policy.title,
+        policy=wish.policy.title,
+        data=verdicts.shortened(reads.told(wish.demand.reads, largest)) if largest is not None else "",
         clusters=clusters,
         counts=counts,
     )

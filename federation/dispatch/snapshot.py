@@ -15,6 +15,7 @@ from policies.members import ClusterView, PriorityView, QueueView
 from policies.offers import OfferView
 from policies.placements import PolicyView
 from policies.profiles import Profile
+from policies.reads import SourceView
 from policies.shapes import Gang
 from policies.views import BindingView, JobView, WorkView
 
@@ -102,6 +103,8 @@ class Snapshot:
     """By name; the first of a cluster counts."""
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     """PlacementProfiles by name."""
+    sources: Mapping[str, SourceView] = field(default_factory=dict)
+    """DataSources by name."""
     quotas: tuple[FederatedQuotaView, ...] = ()
     holdings: tuple[Holding, ...] = ()
     """What live Jobs ask for in the namespaces that have quotas."""

@@ -25,6 +25,7 @@ from policies.offers import OfferView
 from policies.overrides import Overridden, OverrideView, overridden, project_override
 from policies.placements import PolicyView
 from policies.profiles import Profile
+from policies.reads import SourceView, by_name, project_source
 from policies.statuses import TERMINAL
 from policies.views import BindingView, JobView, Projections, WorkView
 
@@ -67,9 +68,7 @@ class Stores:
         """`evictions`: runs that are taken away from one cluster in a second."""
         self._fences = fences
         self.jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
-        self.bindings: Informer[BindingView] = informers.add(
-            kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT
-        )
+        self.bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
         self.works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
         self.clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
         self.leases: Informer[LeaseView] = informers.add(kinds.LEASE, members.project_lease, fields="metadata.name=member")
@@ -81,6 +80,7 @@ class Stores:
         self.namespaces: Informer[NamespaceView] = informers.add(kinds.NAMESPACE, members.project_namespace)
         self.offers: Informer[OfferView] = informers.add(kinds.CLUSTER_OFFER, offers.project_offer)
         self.profiles: Informer[Profile] = informers.add(kinds.PLACEMENT_PROFILE, profiles.project_profile)
+        self.sources: Informer[SourceView] = informers.add(kinds.DATA_SOURCE, project_source)
         self.overrides: Informer[OverrideView] = informers.add(kinds.OVERRIDE_POLICY, project_override)
         self.cluster_overrides: Informer[OverrideView] = informers.add(kinds.CLUSTER_OVERRIDE_POLICY, project_override)
         self.quotas: Informer[FederatedQuotaView] = informers.add(
@@ -122,6 +122,7 @@ class Stores:
             self.namespaces,
             self.offers,
             self.profiles,
+            self.sources,
             self.quotas,
         )
 
@@ -318,6 +319,7 @@ class Stores:
             closed=self._still_closed(now=now),
             offers=tuple(self.offers.sorted()),
             profiles={each.name: each for each in self.profiles.sorted()},
+            sources=by_name(self.sources.sorted()),
             quotas=tuple(self.quotas.sorted()),
             holdings=self.ledger.holdings(each.namespace for each in self.quotas.values()),
         )

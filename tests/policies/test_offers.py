@@ -9,7 +9,7 @@ import pytest
 
 from apis.vectors import ResourceVector
 from policies import fit
-from policies.estimates import Market, Option, Read, class_rows, locality, options, reads_of, with_restarts
+from policies.estimates import Market, Option, Read, class_rows, locality, options, with_restarts
 from policies.offers import OfferView, Route, hourly
 from policies.run_times import Source, expected, remembered, template_hash
 from tests.policies.build import cluster, gang, nodes, shape
@@ -144,6 +144,19 @@ def test_data_is_free_where_it_is_and_unknown_where_nobody_said_what_moving_cost
     assert ask(Read("d", 0, "store", "us")).money == 2
 
 
+def test_of_several_copies_the_cheapest_that_is_known_is_brought() -> None:
+    dear = flat("dear", cpu=1, egress=[{"region": "eu", "pricePerGiB": 5, "bandwidth": "1Gi"}])
+    cheap = flat("cheap", cpu=1, egress=[{"region": "eu", "pricePerGiB": 1, "bandwidth": "1Gi"}])
+    east = flat("east", cpu=1)
+    read = Read("d", 10 << 30, "dear", "us", copies=(("cheap", "us"), ("silent", "us")))
+    found = only(options(demand(reads=(read,)), site(east, region="eu"), offers=by_cluster(dear, cheap, east)))
+    assert (found.egress, found.transfer, found.missing) == (10, 10, ())
+    at_home = only(options(demand(reads=(read,)), site(cheap, name="cheap"), offers=by_cluster(dear, cheap)))
+    assert at_home.egress == 0
+    assert locality((read,), cluster("cheap", region="us")) == 100.0
+    assert locality((read,), cluster("other", region="us")) == 50.0
+
+
 def test_pools_count_only_where_the_gang_fits_on_their_nodes_and_either_market_is_offered() -> None:
     spot = {"prices": {"cpu": "0.1"}, "interruptionsPerHour": 0}
     kind = {"name": "gpu", "labels": {"zone": "a"}, "prices": {"cpu": 1}, "spot": spot}
@@ -176,12 +189,6 @@ def test_locality_is_the_share_of_bytes_that_are_near() -> None:
     assert locality(reads, east) == 40.0
     assert locality((), east) == 100.0
     assert locality((Read("x", 5),), east) == 0.0
-
-
-def test_what_a_job_reads_is_found_where_its_sources_are() -> None:
-    found, wrong = reads_of("images=2Gi, logs=1k,x=big,=1,y", sources={"images": ("east", "eu")})
-    assert found == (Read("images", 2 << 30, "east", "eu"), Read("logs", 1000))
-    assert len(wrong) == 3 and all(each.field == "reads" for each in wrong)
 
 
 @pytest.mark.parametrize(
