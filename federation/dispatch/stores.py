@@ -68,7 +68,7 @@ class Stores:
         """`evictions`: runs that are taken away from one cluster in a second."""
         self._fences = fences
         self.jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
-        self.bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding)
+        self.bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT)
         self.works: Informer[WorkView] = informers.add(kinds.WORK, projections.work)
         self.clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
         self.leases: Informer[LeaseView] = informers.add(kinds.LEASE, members.project_lease, fields="metadata.name=member")
