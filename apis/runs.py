@@ -143,6 +143,8 @@ class BindingRun(_Wire, frozen=True):
     past: tuple[Past, ...] = ()
     least: int = 0
     """The next epoch is above it: a member knows an epoch that this hub forgot."""
+    failures: dict[str, int] = {}
+    """How often it was taken away from a cluster because it was not whole there."""
     moved_for: str = ""
     """The wish to be placed anew (`spec.rescheduleTriggeredAt`, RFC 3339) that was answered last: once each."""
     order: str = ""

@@ -12,7 +12,7 @@ from typing import Final
 from apis import kinds
 from apis.capacity import ShapeAnswer
 from apis.vectors import ResourceVector
-from policies import capacities, durations, fit, terms
+from policies import capacities, departures, durations, fit, terms
 from policies.capacities import CapacityView
 from policies.fit import Answer, Packing, Room
 from policies.members import ClusterView
@@ -71,9 +71,14 @@ def affinity(question: Question) -> Verdict:
 def taints(question: Question) -> Verdict:
     """Taints of the cluster that the policy does not tolerate."""
     taint = tolerated(question.cluster.taints, by=question.policy.tolerations)
-    if taint is None:
-        return PASS
-    return Verdict("ClusterTaint", f"taint {taint.key}:{taint.effect} is not tolerated", (Wake.CLUSTER, Wake.POLICY))
+    if taint is not None:
+        return Verdict("ClusterTaint", f"taint {taint.key}:{taint.effect} is not tolerated", (Wake.CLUSTER, Wake.POLICY))
+    for each in question.cluster.taints if question.policy.bears else ():
+        borne = departures.borne_for(each, policy=question.policy)
+        if each.effect == "NoExecute" and borne < departures.FOREVER:
+            text = f"taint {each.key}:{each.effect} is tolerated for {borne:.0f} s only: what started there would have to leave"
+            return Verdict("ClusterTaint", text, (Wake.CLUSTER, Wake.POLICY))
+    return PASS
 
 
 def apis(question: Question) -> Verdict:

@@ -19,6 +19,9 @@ from policies.views import Condition, Meta, Problem, own_settings
 RENEWALS: Final = f"{keys.GROUP}/renewals"
 """Annotation of the member Lease: how often the fencer renewed it."""
 
+HUBS_OWN: Final = frozenset({"Ready", "Registered", "FencingArmed", "Drained", "DeclaredLost"})
+"""Types of the conditions of a Cluster that the hub writes."""
+
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_ORDERS: Final[Mapping[Order, str]] = MappingProxyType({})
 
@@ -42,6 +45,8 @@ class ClusterView:
     ready: str = "Unknown"
     conditions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Type to (status, reason)."""
+    told: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    """The same with the message, of the conditions that the hub writes itself."""
     deleting: bool = False
     kinds: frozenset[tuple[str, str]] | None = None
     """(groupVersion, kind) that the member serves; None until it has said so."""
@@ -265,7 +270,8 @@ _command = msgspec.json.Decoder(_Command)
 def project_cluster(document: bytes) -> ClusterView:
     """A Cluster."""
     read = _cluster.decode(document)
-    conditions = {each.type: (each.status, each.reason) for each in read.status.conditions or []}
+    listed = read.status.conditions or []
+    conditions = {each.type: (each.status, each.reason) for each in listed}
     served, notes, taints = read.status.api_enablements, read.metadata.annotations, read.spec.taints or []
     executes = [each for each in taints if each.effect == "NoExecute"]
     enabled = None
@@ -286,6 +292,7 @@ def project_cluster(document: bytes) -> ClusterView:
         taints=tuple(_taint(each) for each in taints),
         ready=conditions.get("Ready", ("Unknown", ""))[0],
         conditions=conditions,
+        told={each.type: (each.status, each.reason, each.message) for each in listed if each.type in HUBS_OWN},
         deleting=read.metadata.deletion_timestamp is not None,
         kinds=enabled,
         complete=conditions.get("CompleteAPIEnablements", ("True", ""))[0] == "True",

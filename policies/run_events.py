@@ -66,11 +66,12 @@ class LocallyDeleted:
 @dataclass(frozen=True, slots=True)
 class Evicted:
     """The hub takes the part away from its cluster (drain, taint, failover, rebalance): H2, then elsewhere. `moved_for`: the
-    wish to be placed anew that this answers."""
+    wish to be placed anew that this answers; `failed`: it was not whole there."""
 
     cluster: str
     spent: int = 0
     moved_for: str = ""
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,11 @@ def _locally_deleted(record: BindingRun, event: LocallyDeleted) -> Step:
 
 
 def _evicted(record: BindingRun, event: Evicted) -> Step:
-    stopped, others = _stop(_with(record, moved_for=event.moved_for or record.moved_for), event.cluster, event.spent)
+    failures = (
+        {**record.failures, event.cluster: record.failures.get(event.cluster, 0) + 1} if event.failed else record.failures
+    )
+    record = _with(record, moved_for=event.moved_for or record.moved_for, failures=failures)
+    stopped, others = _stop(record, event.cluster, event.spent)
     return stopped, (DeleteWork(event.cluster), *others)
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
-from apis import keys, kinds
-from apis.kinds import Kind
-from federation.clusters.health import REASONS, SILENT, TEXTS, Pulse, beat, first_pulse, foreign
+from apis import cluster_orders, keys, kinds
+from apis.cluster_orders import Order
+from federation.clusters import leaving
+from federation.clusters.health import ALIVE, REASONS, SILENT, TEXTS, Pulse, beat, first_pulse, foreign
+from federation.clusters.leaving import Left, Plan, Snapshot, Step
+from federation.clusters.writing import MemberWriter, Wanted
 from federation.fences import Fences
-from machinery.clock import Clock, stamp
-from machinery.errors import AlreadyExists, NotFound
+from machinery.clock import Clock
 from machinery.informer import Change, Informer, Informers
 from machinery.port import Port
 from machinery.runner import WorkMetrics, run_workers
@@ -29,8 +28,10 @@ log = logging.getLogger(__name__)
 
 LABEL_KEYS_LIMIT: Final = 256
 KNOWN_GANGS: Final = 10_000
-Wanted = dict[str, tuple[str, str, str]]
-"""Condition type to status, reason and message."""
+COUNT_AFTER: Final = 1.0
+"""Seconds that changes of runs wait for company before it is told how many are left."""
+RETRY: Final = 1.0
+"""Seconds after which a step towards leaving that needs others (the namespace controller, an agent) is looked at again."""
 
 
 class ClustersController:
@@ -51,6 +52,7 @@ class ClustersController:
     ) -> None:
         self._port = port
         self._clock = clock
+        self._writer = MemberWriter(port, clock=clock)
         self._fences = fences
         self._silence = silence
         self._recovery = recovery
@@ -73,6 +75,8 @@ class ClustersController:
         self._label_keys = set(label_keys)
         self._known_gangs: set[str] = set()
         self._hub = ""
+        self._marks: dict[str, str] = {}
+        """By cluster that is to be declared lost, the renewal that its Lease showed when this leader first saw the order."""
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
@@ -94,6 +98,8 @@ class ClustersController:
         self._capacities.subscribe(self._capacity_changed)
         self._namespaces.subscribe(self._namespace_changed)
         self._taint_policies.subscribe(self._taint_policy_changed)
+        self._bindings.subscribe(self._binding_changed)
+        self._works.subscribe(self._work_changed)
         await run_workers(self._queue, self._reconcile, workers=4, name="clusters", metrics=metrics)
 
     def _cluster_changed(self, change: Change[ClusterView]) -> None:
@@ -122,6 +128,22 @@ class ClustersController:
         for cluster in self._clusters.sorted():
             self._queue.add(cluster.name)
 
+    def _binding_changed(self, change: Change[BindingView]) -> None:
+        """Runs come and go: who is drained says how many are left."""
+        for view in (change.old, change.new):
+            for name in view.run.parts if view is not None and view.run is not None else ():
+                self._count(name)
+
+    def _work_changed(self, change: Change[WorkView]) -> None:
+        view = change.new or change.old
+        if view is not None and (change.new is None or change.old is None or change.old.deleting != change.new.deleting):
+            self._count(view.cluster)
+
+    def _count(self, name: str) -> None:
+        cluster = self._clusters.get(None, name)
+        if cluster is not None and cluster.draining:
+            self._queue.add_after(name, COUNT_AFTER)
+
     def _job_changed(self, change: Change[JobView]) -> None:
         """Node labels that Jobs ask about are labels that members tell their nodes apart by (protocol.md 4)."""
         gang: Gang | None = change.new.gang if change.new is not None else None
@@ -140,31 +162,79 @@ class ClustersController:
 
     async def _reconcile(self, name: str) -> float | None:
         cluster = self._clusters.get(None, name)
-        if cluster is None or cluster.deleting:
+        if cluster is None:
             return None
-        others = [each for each in self._clusters.sorted() if each.name != name and not each.deleting]
-        refused = foreign(cluster, others=others, hub=await self._hub_uid())
-        if refused is not None:
-            reason, text = refused
-            await self._say(
-                cluster, {"Registered": ("False", reason, text), "Ready": ("False", reason, text)}, unreachable=False
-            )
-            return None
-        await self._make_room(cluster)
+        if not cluster.deleting:
+            refused = foreign(cluster, others=self._others(name), hub=await self._hub_uid())
+            if refused is not None:
+                reason, text = refused
+                await self._say(cluster, {"Registered": ("False", reason, text), "Ready": ("False", reason, text)})
+                return None
+            await self._make_room(cluster)
         pulse = self._beat(cluster)
-        await self._say(cluster, _conditions(pulse), unreachable=pulse.ready == SILENT)
+        await self._say(cluster, _conditions(pulse))
+        await self._reach(cluster, unreachable=pulse.ready == SILENT)
         await self._follow(cluster)
-        if pulse.ready == SILENT or not pulse.mark:
-            return None  # the next renewal wakes it
+        again = await self._leave(cluster, pulse)
+        if again is not None or pulse.ready == SILENT or not pulse.mark:
+            return again  # the next renewal wakes it
         return max(pulse.since + self._silence - self._clock.boot(), 0.1)
+
+    def _others(self, name: str) -> list[ClusterView]:
+        return [each for each in self._clusters.sorted() if each.name != name and not each.deleting]
+
+    # --- drain, the word of a person, unjoining ----------------------------------------------------------------------
+
+    async def _leave(self, cluster: ClusterView, pulse: Pulse) -> float | None:
+        """One step, and what is told of it; the seconds after which it is looked at again."""
+        lease = self._leases.get(keys.execution_namespace(cluster.name), keys.MEMBER_LEASE)
+        renewed = self._renewed(cluster, pulse)
+        plan = leaving.plan(
+            Snapshot(cluster, lease, pulse.ready, renewed=renewed, left=self._left(cluster) if cluster.draining else Left())
+        )
+        await self._say(cluster, dict(plan.says))
+        return await self._take(cluster, plan, mark=pulse.mark)
+
+    def _renewed(self, cluster: ClusterView, pulse: Pulse) -> bool:
+        """Its Lease was renewed since it was to be declared lost: whoever gave the word did not see that."""
+        if Order.DECLARE_LOST not in cluster.orders:
+            self._marks.pop(cluster.name, None)
+            return False
+        return self._marks.setdefault(cluster.name, pulse.mark) != pulse.mark
+
+    def _left(self, cluster: ClusterView) -> Left:
+        return leaving.left_at(cluster.name, bindings=self._bindings.values(), works=self._works.values())
+
+    async def _take(self, cluster: ClusterView, plan: Plan, *, mark: str) -> float | None:
+        name, writer = cluster.name, self._writer
+        match plan.step:
+            case Step.FENCE:
+                stamp, why = cluster.stamp(Order.DECLARE_LOST), cluster.orders[Order.DECLARE_LOST]
+                if not await writer.declare(name, mark=mark, of=_mark, whose=stamp, why=why):
+                    log.info("%s was to be declared lost and has renewed its Lease", name)
+                return RETRY
+            case Step.FORGET:
+                await writer.forget(name, cluster_orders.DECLARE_LOST)
+            case Step.EMPTY:
+                await writer.empty(self._left(cluster).works)
+                return RETRY
+            case Step.STRIP:
+                await writer.strip(self._left(cluster).works)
+                return RETRY
+            case Step.LEAVE:
+                if not await writer.unmake(name):
+                    return RETRY
+                await writer.finalizer(name, present=False)
+                log.info("%s has left the federation", name)
+        return None
 
     def _beat(self, cluster: ClusterView) -> Pulse:
         lease, now = self._leases.get(keys.execution_namespace(cluster.name), keys.MEMBER_LEASE), self._clock.boot()
         known = self._pulses.get(cluster.name)
         if known is None:
-            # A member that was Ready when this hub began is trusted for one silence; a new one proves itself by renewing.
+            # A member that was Ready when this hub began is trusted for one silence; one that was silent has to renew anew.
             said = cluster.conditions.get("Ready", ("", ""))[0]
-            known = first_pulse(lease if said == "True" else None, ready=said, now=now)
+            known = first_pulse(lease if said in (ALIVE, SILENT) else None, ready=said, now=now)
         pulse = beat(known, lease=lease, now=now, silence=self._silence, recovery=self._recovery)
         self._pulses[cluster.name] = pulse
         return pulse
@@ -177,20 +247,22 @@ class ClustersController:
 
     async def _make_room(self, cluster: ClusterView) -> None:
         """Namespace, Lease and ClusterCapacity; each is made once and left alone after."""
-        namespace = keys.execution_namespace(cluster.name)
+        namespace, writer = keys.execution_namespace(cluster.name), self._writer
+        if not cluster.finalized:
+            await writer.finalizer(cluster.name, present=True)
         if self._namespaces.get(None, namespace) is None:
-            await self._ensure(kinds.NAMESPACE, {"metadata": {"name": namespace}})
+            await writer.ensure(kinds.NAMESPACE, {"metadata": {"name": namespace}})
         if self._leases.get(namespace, keys.MEMBER_LEASE) is None:
             spec = {"holderIdentity": "", "leaseTransitions": self._next_fence(cluster.name)}
-            if await self._ensure(kinds.LEASE, {"metadata": _meta(namespace), "spec": spec}, namespace=namespace):
+            if await writer.ensure(kinds.LEASE, {"metadata": _meta(namespace), "spec": spec}, namespace=namespace):
                 self._fences.noted(cluster.name)
         capacity = self._capacities.get(namespace, keys.MEMBER_LEASE)
         wanted = sorted(self._label_keys)
         if capacity is None:
             body = {"metadata": _meta(namespace), "spec": {"labelKeys": wanted}}
-            await self._ensure(kinds.CLUSTER_CAPACITY, body, namespace=namespace)
+            await writer.ensure(kinds.CLUSTER_CAPACITY, body, namespace=namespace)
         elif not self._label_keys <= capacity.label_keys:
-            await self._add_label_keys(namespace, wanted)
+            await writer.label_keys(namespace, wanted, limit=LABEL_KEYS_LIMIT)
 
     def _next_fence(self, cluster: str) -> int:
         """F of a Lease that is made: 1 for a new member, and above every number that was ever given to this one otherwise.
@@ -203,71 +275,26 @@ class ClustersController:
         given += [work.record.fence for work in self._works.values() if work.cluster == cluster and work.record is not None]
         return max(given) + 1
 
-    async def _add_label_keys(self, namespace: str, wanted: list[str]) -> None:
-        tree = msgspec.json.decode(await self._port.get(kinds.CLUSTER_CAPACITY, keys.MEMBER_LEASE, namespace=namespace))
-        spec = tree.setdefault("spec", {})
-        spec["labelKeys"] = sorted({*(spec.get("labelKeys") or ()), *wanted})[:LABEL_KEYS_LIMIT]
-        await self._port.replace(kinds.CLUSTER_CAPACITY, keys.MEMBER_LEASE, tree, namespace=namespace)
-
-    async def _ensure(self, kind: Kind, body: dict[str, Any], *, namespace: str | None = None) -> bool:
-        """Make it unless it is there; answers whether it was made now."""
-        try:
-            await self._port.create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, **body}, namespace=namespace)
-        except AlreadyExists:
-            log.debug("%s of %s is there already", kind.kind, namespace or body["metadata"]["name"])
-            return False
-        return True
-
-    async def _say(self, cluster: ClusterView, wanted: Wanted, *, unreachable: bool) -> None:
-        """Conditions in the status, and the taint that keeps new Jobs away; written only when they change."""
-        news = {type: said for type, said in wanted.items() if cluster.conditions.get(type) != said[:2]}
+    async def _say(self, cluster: ClusterView, wanted: Wanted) -> None:
+        """Conditions, written only when they change; None takes one away."""
+        news = {type: said for type, said in wanted.items() if cluster.told.get(type) != said}
         if news:
-            await self._write_conditions(cluster.name, news)
-        tainted = any(taint.key == keys.TAINT_UNREACHABLE for taint in cluster.taints)
-        if tainted != unreachable:
-            await self._write_taint(cluster.name, unreachable=unreachable)
+            await self._writer.say(cluster.name, news)
 
-    async def _write_conditions(self, name: str, wanted: Wanted) -> None:
-        """The agent writes other conditions of the same list: ours are put among them against the version just read."""
-        try:
-            tree = msgspec.json.decode(await self._port.get(kinds.CLUSTER, name))
-        except NotFound:
-            return
-        status = tree.get("status") or {}
-        kept = [each for each in status.get("conditions") or [] if each.get("type") not in wanted]
-        now = stamp(self._clock.now())
-        ours = [
-            {"type": type, "status": said[0], "reason": said[1], "message": said[2], "lastTransitionTime": now}
-            for type, said in sorted(wanted.items())
-        ]
-        tree["status"] = {**status, "conditions": kept + ours}
-        await self._port.replace(kinds.CLUSTER, name, tree, subresource="status")
+    async def _reach(self, cluster: ClusterView, *, unreachable: bool) -> None:
+        """The taint that keeps new Jobs away from a member that is not heard from."""
+        taint = (Taint(keys.TAINT_UNREACHABLE, "", "NoSchedule"),)
+        if any(each.key == keys.TAINT_UNREACHABLE for each in cluster.taints) != unreachable:
+            await self._writer.taint(cluster.name, add=taint if unreachable else (), remove=() if unreachable else taint)
 
     async def _follow(self, cluster: ClusterView) -> None:
-        """Taints of ClusterTaintPolicies, on conditions as they were seen; a change of them wakes this again."""
+        """Taints of ClusterTaintPolicies, on conditions as they were seen (a change of them wakes this again), and the time
+        since when a taint that evicts is there, where whoever put it on did not say."""
         policies = self._taint_policies.values()
         change = tainting.retainted(cluster, policies=policies, no_execute=self._taints_evict)
-        if change.changes:
-            await self._write_taints(cluster.name, add=change.added, remove=change.removed)
-
-    async def _write_taint(self, name: str, *, unreachable: bool) -> None:
-        taint = (Taint(keys.TAINT_UNREACHABLE, "", "NoSchedule"),)
-        await self._write_taints(name, add=taint if unreachable else (), remove=() if unreachable else taint)
-
-    async def _write_taints(self, name: str, *, add: Sequence[Taint], remove: Sequence[Taint]) -> None:
-        """Others' taints stay; one is told apart by key and effect."""
-        try:
-            tree = msgspec.json.decode(await self._port.get(kinds.CLUSTER, name))
-        except NotFound:
-            return
-        spec, now = tree.setdefault("spec", {}), stamp(self._clock.now())
-        gone = {(each.key, each.effect) for each in (*add, *remove)}
-        taints = [each for each in spec.get("taints") or [] if (each.get("key"), each.get("effect")) not in gone]
-        for each in add:
-            value = {"value": each.value} if each.value else {}
-            taints.append({"key": each.key, "effect": each.effect, **value, "timeAdded": now})
-        spec["taints"] = taints
-        await self._port.replace(kinds.CLUSTER, name, tree)
+        stamped = tuple(each for each in cluster.unstamped if each not in change.removed)
+        if change.changes or stamped:
+            await self._writer.taint(cluster.name, add=(*change.added, *stamped), remove=change.removed)
 
 
 def _conditions(pulse: Pulse) -> Wanted:
@@ -276,6 +303,12 @@ def _conditions(pulse: Pulse) -> Wanted:
         "Ready": (pulse.ready, REASONS[pulse.ready], TEXTS[pulse.ready]),
         "FencingArmed": ("False", "NotBuiltYet", "failover Fence acts as Continue: lost runs wait for their cluster"),
     }
+
+
+def _mark(document: bytes) -> str:
+    """The renewal that a Lease shows; "" once the hub holds it."""
+    lease = members.project_lease(document)
+    return lease.renewal if lease.holder else ""
 
 
 def _meta(namespace: str) -> dict[str, str]:

@@ -56,5 +56,6 @@ def foreign(cluster: ClusterView, *, others: list[ClusterView], hub: str) -> tup
         return "HubItself", "spec.id is the hub's own: a hub cannot be its own member. Join another cluster, or use another hub"
     older = [each for each in others if each.id == cluster.id and (each.created, each.name) < (cluster.created, cluster.name)]
     if older:
-        return "DuplicateId", f"cluster {older[0].name} has the same spec.id: one cluster joins once. Unjoin one of the two"
+        both = f"cluster {cluster.name} and cluster {older[0].name} have the same spec.id {cluster.id}"
+        return "DuplicateId", f"{both}: one cluster joins once. Unjoin one of the two"
     return None

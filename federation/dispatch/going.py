@@ -9,7 +9,7 @@ from apis.cluster_orders import Declaration
 from apis.runs import Ground, Part, PartState
 from federation.dispatch.look import Look
 from federation.dispatch.snapshot import Case, Member
-from policies.departures import Departure, departure
+from policies.departures import AILING, Departure, departure
 from policies.placements import PolicyView
 from policies.runs import Evicted, Gone, Lost
 from policies.verdicts import Decision, Outcome, shortened
@@ -84,7 +84,7 @@ def leaves(seen: Look, cluster: str, *, leaving: Leaving, spent: int = 0) -> boo
     if found.due > 0:
         seen.due = min(seen.due, found.due)
         return False
-    seen.apply(Evicted(cluster, spent=spent))
+    seen.apply(Evicted(cluster, spent=spent, failed=found.reason == AILING))
     seen.evicted.append(cluster)
     text = f"{found.message}; stopped to be placed again"
     seen.why = Decision(outcome=Outcome.WAITING, reason=found.reason, message=shortened(text))

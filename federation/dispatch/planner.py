@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from apis.runs import BindingRun, Failover, PartState
 from apis.vectors import ResourceVector
@@ -56,6 +57,10 @@ class _Waiting:
     job: JobView
     policy: PolicyView
     seen: Look
+
+
+WORST: Final = 4
+"""Starts that timed out in a cluster count as much as one run there that did not stay whole: it is the last to be tried."""
 
 
 class Planning:
@@ -295,7 +300,9 @@ class Planning:
             text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
             self._tell(candidate, Act.WAIT, text)
             return
-        timeouts = seen.run.record.start_timeouts
+        timeouts = dict(seen.run.record.start_timeouts)
+        for cluster, failures in seen.run.record.failures.items():
+            timeouts[cluster] = timeouts.get(cluster, 0) + WORST * failures
         choice = self._chooser.choose(Asked(job, gang, candidate.policy, timeouts, candidate.case.settings))
         if not choice.parts:
             if choice.asks:

@@ -1,4 +1,4 @@
-"""Why a run has to leave its cluster: drain, taints with and without limits, a run that is not whole; never where nobody hears."""
+"""Why a run has to leave its cluster: drain, taints with and without limits, a run that is not whole; never if nobody hears."""
 
 from __future__ import annotations
 

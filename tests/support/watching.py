@@ -184,12 +184,13 @@ class Watch:
             if not gone or known.state is runs.PartState.GONE:
                 continue
             told_by_the_agent = run.held is runs.Held.LOCALLY_DELETED and before.held is not run.held
-            if known.state is runs.PartState.GRANTED and not told_by_the_agent:
+            declared = _declared(run, part, epoch=before.epoch, cluster=cluster)  # nobody there can be told, or answer (H4)
+            if known.state is runs.PartState.GRANTED and not (told_by_the_agent or declared):
                 self._break(f"{binding.name}: epoch {before.epoch} was never told to stop in {cluster}")
             live = [it for epoch, it in self._starts.get(run.job, ()) if epoch == before.epoch and it.end is None]
             if any(it.cluster == cluster for it in live):
                 self._break(f"{binding.name}: taken for gone from {cluster} while {live[0].pod} still runs there")
-            if not told_by_the_agent and self._has_work(binding, cluster, epoch=before.epoch):
+            if not (told_by_the_agent or declared) and self._has_work(binding, cluster, epoch=before.epoch):
                 self._break(f"{binding.name}: taken for gone from {cluster} while its Work of epoch {before.epoch} is there")
 
     def _has_work(self, binding: Stored, cluster: str, *, epoch: int) -> bool:
@@ -237,6 +238,14 @@ def _status(doc: Doc) -> Doc:
 
 def _phase(doc: Doc) -> str:
     return str((_status(doc).get("state") or {}).get("phase", ""))
+
+
+def _declared(run: runs.BindingRun, part: runs.Part | None, *, epoch: int, cluster: str) -> bool:
+    """A person has said that it has ended there."""
+    if run.epoch == epoch:
+        return part is not None and part.ground is runs.Ground.DECLARED
+    grounds = [past.ground for past in run.past if (past.epoch, past.cluster) == (epoch, cluster)]
+    return runs.Ground.DECLARED in grounds
 
 
 def _run_of(binding: Stored) -> runs.BindingRun | None:
