@@ -27,7 +27,7 @@ from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
 from controllers.ttl.keepers import Everyone
 from federation import ownership
-from federation.clusters import fairness, guard
+from federation.clusters import creators, fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.clusters.rights import RightsController
 from federation.collection.controller import CollectionController
@@ -41,6 +41,7 @@ from federation.objects.controller import ObjectsController
 from federation.objects.snapshot import Rules as ObjectRules
 from federation.queueing.controller import QueueingController
 from federation.quotas.controller import QuotasController
+from federation.reviews.controller import ReviewsController
 from federation.settings import HubSettings
 from machinery import crds, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
@@ -170,6 +171,7 @@ async def _roles(
     if settings.cluster_objects:
         await guard.apply(port)
         await fairness.apply(port)
+    guarded = await (creators.apply if settings.cluster_objects else creators.present)(port)
     seen = metrics.server("hub") if metrics is not None else None
     informers, projections = Informers(port, clock, chance, metrics=seen), Projections()
     events = EventRecorder(port, component=LEADER, instance=identity, clock=clock, chance=chance)
@@ -216,6 +218,15 @@ async def _roles(
         rules=_object_rules(settings),
     )
     quotas = QuotasController(port=port, informers=informers, projections=projections, clock=clock)
+    reviews = ReviewsController(
+        port=port,
+        informers=informers,
+        projections=projections,
+        tries=dispatch,
+        clock=clock,
+        guarded=guarded,
+        plugins=job_plugins(settings.admission.job_plugins if settings.admission else ()),
+    )
     jobs = informers.add(kinds.JOB, projections.job)
     job_flows = informers.add(kinds.JOB_FLOW, project_flow)
     runs = CronRecords(informers.add(kinds.CRON_JOB, project_cron))
@@ -234,6 +245,7 @@ async def _roles(
             ("objects", objects),
             ("collection", collection),
             ("quotas", quotas),
+            ("reviews", reviews),
             ("flows", flows),
             ("cron", crons),
             ("ttl", ttl),

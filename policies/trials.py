@@ -114,6 +114,14 @@ class Trier(Protocol):
         """The policy that governs a Job."""
         ...
 
+    def setting(self, name: str, job: JobView) -> str:
+        """A user key (design.md 3) as the nearest of Job, policy and namespace has it, or ""."""
+        ...
+
+    def run_time(self, job: JobView) -> RunTime:
+        """How long a Job is expected to run on nodes of throughput 1."""
+        ...
+
     def starts(self, trial: Trial) -> Answer:
         """What a round would decide, without the clusters one by one: for searches."""
         ...

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from federation.clusters import fairness, guard
+from federation.clusters import creators, fairness, guard
 
 FILES: Final = Path(__file__).parents[2] / "charts" / "federation" / "files"
 NAMESPACE: Final = "{{ .Release.Namespace }}"
@@ -28,6 +28,7 @@ def files() -> Iterator[tuple[str, str]]:
     """Name and text of every file."""
     yield "flow-control.yaml", _text(body for _, body in fairness.manifests(NAMESPACE))
     yield "fence-policy.yaml", _text((guard.policy(), guard.binding()))
+    yield "review-policy.yaml", _text((creators.policy(), creators.binding()))
 
 
 def _text(bodies: Iterable[dict[str, Any]]) -> str:

@@ -11,10 +11,11 @@ from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Member, Rules, Snapshot
 from policies import parts, profiles, queueing, run_times
 from policies.federated_quotas import Holding
-from policies.matching import DEFAULT, matching_policy
+from policies.matching import DEFAULT, matching_policy, setting
 from policies.offers import OfferView
 from policies.parts import Part
 from policies.placements import PolicyView
+from policies.run_times import RunTime
 from policies.shapes import Gang, Pool
 from policies.trials import Answer, Assumed, Surroundings, Trial
 from policies.verdicts import Decision, Outcome
@@ -49,6 +50,15 @@ class RoundTrier:
         """The policy that governs a Job."""
         return matching_policy(job, policies=self._snapshot.policies)
 
+    def setting(self, name: str, job: JobView) -> str:
+        """A user key as the nearest of Job, policy and namespace has it, or ""."""
+        return setting(name, job=job, policy=self.governing(job), namespace=self._settings)
+
+    def run_time(self, job: JobView) -> RunTime:
+        """How long a Job is expected to run on nodes of throughput 1."""
+        told = self.setting("estimated-duration", job)
+        return run_times.expected(annotation=told, estimate=job.estimate, default=self._rules.run_time)
+
     def starts(self, trial: Trial) -> Answer:
         """What a round would decide."""
         decision, _ = self._decided(trial)
@@ -63,9 +73,6 @@ class RoundTrier:
         policy = matching_policy(job, policies=snapshot.policies)
         asked = Asked(job, job.gang, policy, {}, self._settings)
         choice = Chooser(snapshot, rules=self._rules).choose(asked)
-        time = run_times.expected(
-            annotation=asked.setting("estimated-duration"), estimate=job.estimate, default=self._rules.run_time
-        )
         placed = choice.parts if answer.outcome is Outcome.PLACED else ()
         return replace(
             answer,
@@ -76,7 +83,7 @@ class RoundTrier:
             told=choice.chosen.told,
             options=choice.chosen.options,
             waits=self._waits(snapshot.members, job),
-            run_time=time,
+            run_time=self.run_time(job),
             sure=choice.sure,
         )
 

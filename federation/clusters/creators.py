@@ -77,3 +77,14 @@ async def apply(port: Port) -> bool:
         log.warning("the admission policy that guards the creators of reviews is not in place: %s", error)
         return False
     return True
+
+
+async def present(port: Port) -> bool:
+    """Whether somebody else (the chart) has put both in place."""
+    try:
+        for kind in (kinds.ADMISSION_POLICY, kinds.ADMISSION_POLICY_BINDING):
+            await port.get(kind, NAME)
+    except ApiError as error:
+        log.warning("the admission policy that guards the creators of reviews is not there: %s", error)
+        return False
+    return True
