@@ -51,6 +51,8 @@ class Answer:
     """The field at fault, where one is."""
     policy: str = ""
     profile: str = ""
+    data: str = ""
+    """Why what it reads spoke for where it goes, or against it."""
     parts: tuple[Part, ...] = ()
     shares: Mapping[str, Gang] = field(default_factory=dict)
     """The gang of each part, by cluster."""

@@ -146,6 +146,7 @@ def _told(decision: Decision) -> Answer:
         message=decision.message,
         at=decision.field,
         policy=decision.policy,
+        data=decision.data,
         told=tuple(decision.clusters),
         wakes=tuple(decision.wakes),
     )

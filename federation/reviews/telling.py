@@ -52,7 +52,7 @@ def of_job(
         "cheapest": _tried(found.cheapest) if found.cheapest is not None else None,
         "tried": [_tried(each) for each in _worth_telling(found)],
         "notEverythingTried": True if found.exhausted else None,
-        "notes": [*(f"planned as if: {each.text}" for each in found.relaxed), *notes],
+        "notes": [*(f"planned as if: {each.text}" for each in found.relaxed), *([answer.data] if answer.data else ()), *notes],
         "notPromised": list(promises),
     }
     return answered(status, now=now)
@@ -226,7 +226,7 @@ def _step(step: PlannedStep, path: Sequence[str], *, rights: Rights) -> Status:
         "step": step.node.step,
         "clusters": list(step.clusters),
         "reason": step.reason,
-        "message": shown[:LONGEST],
+        "message": "; ".join(filter(None, (shown, answer.data if answer is not None else "")))[:LONGEST],
         "critical": True if step.node.name in path else None,
     }
     if step.start is not None and step.finish is not None:
