@@ -22,11 +22,13 @@ from controllers.cron.controller import CronController
 from controllers.cron.records import CronRecords
 from controllers.cron.snapshot import project_cron
 from controllers.flows.controller import FlowController
+from controllers.flows.probing import Prober
 from controllers.flows.records import Records
 from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
 from controllers.ttl.keepers import Everyone
 from federation import ownership
+from federation.channel.service import Channel
 from federation.clusters import creators, fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.clusters.rights import RightsController
@@ -75,8 +77,10 @@ async def run_hub(
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
     admission: Admission | None = None,
+    prober: Prober | None = None,
 ) -> None:
-    """Campaign, and lead while elected; until cancelled. `admission` is served beside; its leader registers it."""
+    """Campaign, and lead while elected; until cancelled. `admission` is served beside; its leader registers it. `prober`
+    reaches pods at members, for steps of flows."""
     ready = readiness or Readiness()
     await _system_namespace(port, clock=clock, name=settings.namespace)
     ready.campaigning()
@@ -108,6 +112,7 @@ async def run_hub(
                 metrics=metrics,
                 readiness=ready,
                 admission=admission,
+                prober=prober,
             )
 
     await elector.run(leading)
@@ -136,6 +141,7 @@ async def lead(
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
     admission: Admission | None = None,
+    prober: Prober | None = None,
 ) -> None:
     """What a leader does. H0 comes first; a member whose fence number cannot be raised yet gets nothing until it is, and holds
     up nobody."""
@@ -154,6 +160,7 @@ async def lead(
             identity=identity,
             metrics=metrics,
             readiness=readiness,
+            prober=prober,
         )
 
 
@@ -167,6 +174,7 @@ async def _roles(
     identity: str,
     metrics: Metrics | None,
     readiness: Readiness | None,
+    prober: Prober | None,
 ) -> None:
     if settings.cluster_objects:
         await guard.apply(port)
@@ -230,7 +238,7 @@ async def _roles(
     jobs = informers.add(kinds.JOB, projections.job)
     job_flows = informers.add(kinds.JOB_FLOW, project_flow)
     runs = CronRecords(informers.add(kinds.CRON_JOB, project_cron))
-    flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock, keeper=runs)
+    flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock, prober=prober, keeper=runs)
     crons = CronController(port=port, informers=informers, jobs=jobs, flows=job_flows, events=events, clock=clock)
     keepers = Everyone[JobView](Records(job_flows), runs)
     ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)
@@ -345,8 +353,13 @@ async def _serve(kubeconfig: Path | None, context: str | None, *, settings: HubS
         if settings.admission is not None:
             admission = Admission(port, clock=clock, chance=chance, settings=settings.admission, plurals=HUB_KINDS)
             group.create_task(admission.run(), name="admission")
+        channel = None
+        if settings.channel is not None:
+            channel = Channel(port, clock=clock, settings=settings.channel, metrics=metrics)
+            group.create_task(channel.run(), name="channel")
         if health_port is not None:
             ready = {**readiness.checks, **(admission.checks if admission is not None else {})}
+            ready |= channel.checks if channel is not None else {}
             group.create_task(HealthServer(registry, ready=ready, port=health_port).run(), name="health")
         await run_hub(
             port,
@@ -357,6 +370,7 @@ async def _serve(kubeconfig: Path | None, context: str | None, *, settings: HubS
             metrics=metrics,
             readiness=readiness,
             admission=admission,
+            prober=channel.prober() if channel is not None else None,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from controllers.admission.settings import AdmissionSettings
+from controllers.channel.settings import HubChannel
 
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -101,6 +102,9 @@ class HubSettings(BaseModel):
 
     admission: AdmissionSettings | None = None
     """The webhook server; none is run, and no configuration touched, when not given: nobody could reach it."""
+
+    channel: HubChannel | None = None
+    """Where agents dial in for logs and probes of steps; without it neither is served, and steps await their targets' end."""
 
     lease_duration: Seconds = 10.0
     """Of the leader's Lease; renew deadline + request time-out must be less (protocol.md 2, I3)."""

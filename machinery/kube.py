@@ -44,10 +44,16 @@ TOKEN_REFRESH = 60.0
 READ_BUFFER = 1 << 21
 """Bytes of an answer that may wait to be read: a watch event can be as large as etcd takes an object."""
 
+STREAM_BUFFER = 1 << 16
+"""The same of a log, of which many may be open."""
+
 LARGE_BODY = 1 << 20
 """Bytes from which the HTTP library wants a body as a file, so that sending it does not hold up the event loop."""
 
 log = logging.getLogger(__name__)
+
+_SAFE = "/:@!$&'()*+,;=~"
+"""Characters of a path that stay as they are."""
 
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 """How the way to the server fails."""
@@ -214,6 +220,18 @@ class KubePort:
                 raise Unreachable(f"the watch broke: {error!r}", request=request) from error
             yield chunk
 
+    async def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[bytes]:
+        """See `machinery.port.Streams`. Silence is no failure: who follows a quiet log waits."""
+        request = f"GET {path}"
+        limits = aiohttp.ClientTimeout(total=None, connect=self._timeout)
+        with self._reaching(request):
+            answer = await self._open("GET", quote(path, safe=_SAFE), query=query, timeout=limits, buffer=STREAM_BUFFER)
+        async with answer:
+            await self._check(answer, request=request)
+            with self._reaching(request):
+                async for chunk in answer.content.iter_any():
+                    yield chunk
+
     # --- writing -----------------------------------------------------------------------------------------------------
 
     async def create(self, kind: Kind, body: Body, *, namespace: str | None = None, dry_run: bool = False) -> Document:
@@ -303,6 +321,7 @@ class KubePort:
         timeout: aiohttp.ClientTimeout,
         data: bytes | None = None,
         content_type: str = "",
+        buffer: int = READ_BUFFER,
     ) -> aiohttp.ClientResponse:
         if self._closed:
             raise Unreachable("the port is closed", request=f"{method} {path}")
@@ -314,7 +333,8 @@ class KubePort:
             headers[setting["key"]] = setting["value"]
         url = URL(f"{self._host}{path}{'?' + asked if asked else ''}", encoded=True)
         sent = io.BytesIO(data) if data is not None and len(data) >= LARGE_BODY else data
-        return await self._session.request(method, url, data=sent, headers=headers, timeout=timeout, **self._options)
+        options = {**self._options, "read_bufsize": buffer}
+        return await self._session.request(method, url, data=sent, headers=headers, timeout=timeout, **options)
 
     async def _check(self, answer: aiohttp.ClientResponse, *, request: str) -> None:
         if 200 <= answer.status < 300:
@@ -338,7 +358,7 @@ def _path(kind: Kind, *, namespace: str | None = None, name: str | None = None, 
     for part in (namespace, name):
         if part is not None and (part in ("", ".", "..") or "/" in part):
             raise Invalid(f"{part!r} is no name of {kind.name}", request=kind.name, code=400, reason="BadRequest")
-    return quote(kind.path(namespace=namespace, name=name, subresource=subresource), safe="/:@!$&'()*+,;=~")
+    return quote(kind.path(namespace=namespace, name=name, subresource=subresource), safe=_SAFE)
 
 
 @contextlib.contextmanager

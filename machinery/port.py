@@ -77,6 +77,15 @@ class Preconditions:
     resource_version: str | None = None
 
 
+class Streams(Protocol):
+    """Answers that are read while they come: logs."""
+
+    def stream(self, path: str, *, query: Mapping[str, str] | None = None) -> AsyncIterator[bytes]:
+        """The bytes of one GET, however many and however long it takes; little is read ahead of who takes them. Raises from
+        the tree in `errors` before the first bytes, and Unreachable when it breaks off."""
+        ...
+
+
 class Port(Protocol):
     """An API server.
 

@@ -72,9 +72,10 @@ _status_decoder = msgspec.json.Decoder(_Status)
 
 
 class Frames:
-    """Cuts a stream of chunks into lines; what has no newline yet is kept, however long, up to MAX_FRAME."""
+    """Cuts a stream of chunks into lines; what has no newline yet is kept, up to `limit` bytes (None: MAX_FRAME)."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -83,8 +84,9 @@ class Frames:
         head, *rest = chunk.split(b"\n")
         self._parts.append(head)
         self._size += len(head)
-        if self._size > MAX_FRAME:
-            raise ServerFailed(f"a watch event has more than {MAX_FRAME} bytes")
+        limit = MAX_FRAME if self._limit is None else self._limit
+        if self._size > limit:
+            raise ServerFailed(f"a line has more than {limit} bytes")
         if not rest:
             return []
         lines = [b"".join(self._parts), *rest[:-1]]

@@ -29,7 +29,7 @@ from machinery.http import HealthServer
 from machinery.informer import Informers
 from machinery.metering import MeteredPort
 from machinery.metrics import Metrics
-from machinery.port import Port
+from machinery.port import Port, Streams
 from machinery.readiness import Heartbeat, Readiness
 from member_agent.fencing.controller import Fencer
 from member_agent.fencing.lease import Identity
@@ -55,8 +55,10 @@ async def run_agent(
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
     admission: Admission | None = None,
+    streams: Streams | None = None,
 ) -> None:
-    """Campaign in the member, and lead while elected; until cancelled. `admission` runs beside, registered by the leader."""
+    """Campaign in the member, and lead while elected; until cancelled. `admission` runs beside, registered by the leader.
+    `streams` reads logs in the member, where the settings have a channel."""
     ready = readiness or Readiness()
     cluster_uid = await _cluster_uid(local, clock=clock)
     await _system_namespace(local, clock=clock)
@@ -85,6 +87,7 @@ async def run_agent(
                 ruling=ruling,
                 metrics=metrics,
                 readiness=ready,
+                streams=streams,
             )
 
     async def leading() -> None:
@@ -131,6 +134,7 @@ async def lead(
     ruling: Ruling,
     metrics: Metrics | None = None,
     readiness: Readiness | None = None,
+    streams: Streams | None = None,
 ) -> None:
     """What a leader does: one set of informers per API server, one picture of the resources, the roles on top that go with
     the mode."""
@@ -148,6 +152,7 @@ async def lead(
         cluster_uid=cluster_uid,
         ruling=ruling,
         events=events,
+        streams=streams,
     )
     await _run_roles(build(ground), events=events, informers=(here, there), metrics=metrics, readiness=readiness)
 
@@ -278,6 +283,7 @@ def run(
     async def serve() -> None:
         async with (
             _ports(hub_kubeconfig, hub_context, kubeconfig, context, clock=clock, metrics=metrics) as ports,
+            _streams(kubeconfig, context, settings=settings) as streams,
             asyncio.TaskGroup() as group,
         ):
             chance, admission = Chance(), None
@@ -302,6 +308,7 @@ def run(
                 metrics=metrics,
                 readiness=readiness,
                 admission=admission,
+                streams=streams,
             )
 
     _start(serve, health_port=health_port, registry=registry, ready=ready)
@@ -380,6 +387,25 @@ async def _ports(
             await local.close()
     finally:
         await hub.close()
+
+
+@contextlib.asynccontextmanager
+async def _streams(kubeconfig: Path | None, context: str | None, *, settings: AgentSettings) -> AsyncIterator[Streams | None]:
+    """The member's API server once more, for logs: many that are followed leave the connections of the agent alone."""
+    from machinery.kube import KubePort
+
+    if settings.channel is None:
+        yield None
+        return
+    most = settings.channel.logs_at_once * settings.channel.followed_at_once
+    if kubeconfig is not None:
+        port = await KubePort.from_kubeconfig(str(kubeconfig), context=context, pool_size=most)
+    else:
+        port = await KubePort.in_cluster(pool_size=most)
+    try:
+        yield port
+    finally:
+        await port.close()
 
 
 Serve = Callable[[], Awaitable[None]]

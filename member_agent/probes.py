@@ -1,7 +1,8 @@
 """Asks pods of this member whether they answer, for steps of flows (protocol.md 8, "Probes").
 
-Only pods of the Jobs in question are asked, at their own addresses; redirects are not followed, headers that carry identity or
-concern the connection are not sent, an answer is read up to 64 KiB and waited for 5 seconds.
+Only pods of the Jobs in question are asked, at their own addresses and ports: a pod on its node's network shares the address
+with the node, so that only the ports which its containers declare count as its own. Redirects are not followed, headers that
+carry identity or concern the connection are not sent, an answer is read up to 64 KiB and waited for 5 seconds.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from apis import keys, kinds
 from controllers.flows.plans import ProbeWanted
@@ -30,21 +32,57 @@ NOT_SENT: Final = frozenset(
         "connection",
         "content-length",
         "cookie",
+        "expect",
+        "forwarded",
         "host",
         "keep-alive",
         "proxy-authenticate",
         "proxy-authorization",
+        "proxy-connection",
         "te",
         "trailer",
         "transfer-encoding",
         "upgrade",
     }
 )
+NOT_SENT_BEGINNINGS: Final = ("x-remote-", "x-forwarded-", "impersonate-", "proxy-", "sec-")
+"""What proxies and API servers say of whom they vouch for."""
+PORTS: Final = range(1, 65536)
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _Owner(msgspec.Struct, frozen=True):
+    uid: str = ""
+    controller: bool = False
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     annotations: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+
+    def of(self, owner: str) -> bool:
+        """Whether it is controlled by the object of this UID ("": any)."""
+        return not owner or any(each.controller and each.uid == owner for each in self.owner_references or ())
+
+
+class _ContainerPort(msgspec.Struct, frozen=True, rename="camel"):
+    container_port: int = 0
+
+
+class _Container(msgspec.Struct, frozen=True):
+    ports: list[_ContainerPort] | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    host_network: bool = False
+    containers: list[_Container] | None = None
+
+    @property
+    def ports(self) -> frozenset[int] | range:
+        """Those that are the pod's own."""
+        if not self.host_network:
+            return PORTS
+        return frozenset(each.container_port for container in self.containers or () for each in container.ports or ())
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,6 +92,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Pod(msgspec.Struct, frozen=True):
     metadata: _Meta
+    spec: _Spec = _Spec()
     status: _Status = _Status()
 
 
@@ -62,6 +101,7 @@ class _Target:
     name: str
     task: str
     address: str
+    ports: frozenset[int] | range
 
 
 _decode = msgspec.json.Decoder(_Pod).decode
@@ -74,11 +114,11 @@ class PodProber:
         self._port = port
         self._gate = asyncio.Semaphore(PODS_AT_ONCE)
 
-    async def ask(self, namespace: str, wanted: ProbeWanted) -> str:
-        """ "" when every pod answers, else which does not and how."""
+    async def ask(self, namespace: str, wanted: ProbeWanted, *, owner: str = "") -> str:
+        """ "" when every pod answers, else which does not and how. `owner`: only pods that the object of this UID controls."""
         for job in wanted.jobs:
             try:
-                pods = await self._pods(namespace, job)
+                pods = await self._pods(namespace, job, owner=owner)
             except errors.ApiError as error:
                 return f"pods of Job {job}: {error.message}"
             said = await self._job(job, pods, wanted)
@@ -86,14 +126,17 @@ class PodProber:
                 return said
         return ""
 
-    async def _pods(self, namespace: str, job: str) -> list[_Target]:
-        found, token = [], ""
+    async def _pods(self, namespace: str, job: str, *, owner: str) -> list[_Target]:
+        found: list[_Target] = []
+        token = ""
         while True:
             page = await self._port.list(kinds.POD, namespace=namespace, labels=f"{keys.JOB_NAME}={job}", continue_token=token)
             for item in page.items:
                 pod = _decode(item)
                 task = (pod.metadata.annotations or {}).get(keys.TASK_SPEC, "")
-                found.append(_Target(pod.metadata.name, task, pod.status.pod_ip if pod.status.phase == "Running" else ""))
+                if pod.metadata.of(owner):
+                    address = pod.status.pod_ip if pod.status.phase == "Running" else ""
+                    found.append(_Target(pod.metadata.name, task, address, pod.spec.ports))
             token = page.continue_token
             if not token:
                 return found
@@ -116,6 +159,8 @@ class PodProber:
     async def _one(self, pod: _Target, number: int, get: HttpGet | None) -> str:
         if not pod.address:
             return f"pod {pod.name} is not running"
+        if number not in pod.ports:
+            return f"pod {pod.name}: port {number} is not one of its own"
         async with self._gate:
             try:
                 async with asyncio.timeout(TIMEOUT):
@@ -136,12 +181,19 @@ async def _connect(pod: _Target, number: int) -> str:
 
 async def _get(pod: _Target, number: int, get: HttpGet) -> str:
     header = get.http_header
-    headers = {header.name: header.value} if header is not None and header.name.lower() not in NOT_SENT else {}
+    headers = {header.name: header.value} if header is not None and _may_be_sent(header.name) else {}
     host = f"[{pod.address}]" if ":" in pod.address else pod.address
+    # After a slash of ours nothing in the path can lead to another host.
+    url = URL(f"http://{host}:{number}/{get.path.lstrip('/')}")
     async with (
         aiohttp.ClientSession(trust_env=False, cookie_jar=aiohttp.DummyCookieJar()) as session,
-        session.get(f"http://{host}:{number}{get.path}", headers=headers, allow_redirects=False) as answer,
+        session.get(url, headers=headers, allow_redirects=False) as answer,
     ):
         await answer.content.read(MAX_ANSWER)
         fine = 200 <= answer.status < 400
         return "" if fine else f"pod {pod.name}: {get.path} on port {number} answers {answer.status}"
+
+
+def _may_be_sent(name: str) -> bool:
+    lower = name.strip().lower()
+    return lower not in NOT_SENT and not lower.startswith(NOT_SENT_BEGINNINGS)

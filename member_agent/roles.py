@@ -22,9 +22,10 @@ from machinery.clock import Chance, Clock
 from machinery.events import EventRecorder
 from machinery.informer import Change, Informer, Informers
 from machinery.metrics import Metrics
-from machinery.port import Port
+from machinery.port import Port, Streams
 from member_agent import views
 from member_agent.asking import Foresight
+from member_agent.channel.controller import ChannelController
 from member_agent.contact import HubContact
 from member_agent.inventory import Inventory
 from member_agent.jobs.controller import JobController
@@ -90,6 +91,8 @@ class Ground:
     projector: views.Projector = field(default_factory=views.Projector)
     inventory: Inventory = field(default_factory=Inventory)
     running: Running = field(default_factory=lambda: Running())
+    streams: Streams | None = None
+    """Reads logs in the member; None where no channel is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +133,9 @@ def build(ground: Ground) -> Sequence[Role]:
     scheduling = placing[0] if placing is not None else None
     works = _works(ground, stores, ledger, foresight=scheduling.foresight if scheduling is not None else None)
     reporting = _reporting(ground, stores, ledger, works, foresight=scheduling.foresight if scheduling is not None else None)
+    channel = _channel(ground, stores)
     if runs_jobs(ground.ruling):
-        return [*(placing or ()), works, _plain(ground, stores), reporting, *_jobs(ground, stores)]
+        return [*(placing or ()), works, _plain(ground, stores), reporting, *_jobs(ground, stores), *channel]
     if ground.ruling.stands_off:
         return [reporting]
     upstream = UpstreamController(
@@ -141,7 +145,7 @@ def build(ground: Ground) -> Sequence[Role]:
         clock=ground.clock,
         settings=ground.settings.upstream,
     )
-    return [works, _plain(ground, stores), reporting, upstream]
+    return [works, _plain(ground, stores), reporting, upstream, *channel]
 
 
 def _home(ground: Ground) -> str:
@@ -219,6 +223,24 @@ def _works(ground: Ground, stores: Stores, ledger: Ledger, *, foresight: Foresig
         times=ground.settings.times,
         foresight=foresight,
     )
+
+
+def _channel(ground: Ground, stores: Stores) -> Sequence[Role]:
+    """Answers the hub's questions, where it is said where the hub is."""
+    settings = ground.settings.channel
+    if settings is None or ground.streams is None:
+        return []
+    controller = ChannelController(
+        port=ground.local,
+        streams=ground.streams,
+        works=stores.works,
+        jobs=stores.jobs,
+        pods=stores.pods,
+        clock=ground.clock,
+        chance=ground.chance,
+        settings=settings,
+    )
+    return [controller]
 
 
 def _plain(ground: Ground, stores: Stores) -> PlainController:

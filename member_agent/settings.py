@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from apis import keys
 from controllers.admission.settings import AdmissionSettings
+from controllers.channel.settings import AgentChannel
 from member_agent.works import carried
 
 ModeSetting = Literal["auto", "builtin", "volcano"]
@@ -287,6 +288,9 @@ class AgentSettings(_Settings):
     queues: QueueSettings = QueueSettings()
     upstream: UpstreamSettings = UpstreamSettings()
     reporting: ReportSettings = ReportSettings()
+    channel: AgentChannel | None = Field(
+        default=None, description="where the hub is dialled for logs and probes of steps; without it neither is answered"
+    )
     admission: AdmissionSettings | None = Field(
         default=None, description="the webhook server; without it none is run and no configuration touched"
     )

@@ -195,6 +195,31 @@ async def test_closing_the_port_ends_its_watches(tmp_path: Path) -> None:
         assert seen == 1
 
 
+async def test_a_log_is_read_as_it_comes_and_a_refusal_or_a_break_is_an_error(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def serve(request: web.BaseRequest) -> web.StreamResponse:
+        if request.query.get("container") == "none":
+            return web.json_response({"kind": "Status", "code": 400, "message": "no such container"}, status=400)
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        await answer.write(b"one\n")
+        await go_on.wait()
+        assert request.transport is not None
+        request.transport.abort()
+        return answer
+
+    path = POD.path(namespace="team", name="p", subresource="log")
+    async with serving(serve, tmp_path) as port:
+        with pytest.raises(Invalid, match="no such container"):
+            await anext(port.stream(path, query={"container": "none"}))
+        stream = port.stream(path, query={"follow": "true"})
+        assert await anext(stream) == b"one\n"
+        go_on.set()
+        with pytest.raises(Unreachable):
+            await anext(stream)
+
+
 async def test_a_refused_watch_is_an_error(tmp_path: Path) -> None:
     async def handler(request: web.BaseRequest) -> web.Response:
         return web.json_response({"message": "no such kind", "code": 404}, status=404)
