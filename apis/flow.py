@@ -186,6 +186,10 @@ class StepStatus(Model):
     """Of the Job that was seen last."""
     retry_at: Time | None = None
     outputs: dict[str, str] | None = None
+    clusters: list[str] | None = None
+    """Where the hub sent its Job."""
+    placement: str | None = None
+    """What the data that it reads had to do with that."""
 
 
 class StepCondition(Model):

@@ -15,7 +15,7 @@ import typer
 import yaml
 from prometheus_client import CollectorRegistry
 
-from apis import kinds
+from apis import keys, kinds
 from controllers.admission.service import Admission, job_plugins
 from controllers.admission.webhooks import HUB_KINDS
 from controllers.cron.controller import CronController
@@ -41,6 +41,7 @@ from federation.dispatch.snapshot import Rules
 from federation.fences import Fences
 from federation.objects.controller import ObjectsController
 from federation.objects.snapshot import Rules as ObjectRules
+from federation.places import BindingPlaces
 from federation.queueing.controller import QueueingController
 from federation.quotas.controller import QuotasController
 from federation.reviews.controller import ReviewsController
@@ -238,7 +239,8 @@ async def _roles(
     jobs = informers.add(kinds.JOB, projections.job)
     job_flows = informers.add(kinds.JOB_FLOW, project_flow)
     runs = CronRecords(informers.add(kinds.CRON_JOB, project_cron))
-    flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock, prober=prober, keeper=runs)
+    places = BindingPlaces(informers.add(kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT))
+    flows = FlowController(port=port, informers=informers, jobs=jobs, clock=clock, prober=prober, keeper=runs, places=places)
     crons = CronController(port=port, informers=informers, jobs=jobs, flows=job_flows, events=events, clock=clock)
     keepers = Everyone[JobView](Records(job_flows), runs)
     ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)

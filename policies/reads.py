@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from apis.quantities import NANO, InvalidQuantity, parse
+from apis.quantities import InvalidQuantity, parse
 from policies.estimates import Option, Read
 from policies.offers import GIB
 from policies.views import Meta, Problem
@@ -66,7 +66,7 @@ def _read(pair: str, *, sources: Mapping[str, SourceView], regions: Mapping[str,
 def amount_of(text: str, *, what: str) -> int:
     """Whole bytes of a quantity, rounded up; raises ValueError."""
     try:
-        size = -(-parse(text).nano // NANO)
+        size = parse(text).value
     except InvalidQuantity as error:
         raise ValueError(f"{what!r}: {error}") from error
     if size < 0:

@@ -11,6 +11,7 @@ from apis import keys, kinds
 from controllers.flows.plans import StepJob
 from controllers.flows.snapshot import FlowView, creator
 from policies.flows.expressions import filled
+from policies.flows.inputs import reads_with
 from policies.flows.merging import merged
 
 _PARAMETER: Final = re.compile(r"\{\{\s*parameters\.([^{}\s]+)\s*\}\}")
@@ -23,6 +24,9 @@ def job_body(flow: FlowView, step: StepJob, *, template: dict[str, Any]) -> dict
     metadata = template.get("metadata", {})
     kept = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(f"{keys.GROUP}/")}
     marks = {keys.CREATED_BY_TEMPLATE: creator(flow.namespace, step.template)}
+    kept[keys.PATH_AHEAD] = str(step.ahead)
+    if reads := reads_with(kept.get(keys.READS, ""), step.reads):
+        kept[keys.READS] = reads
     if step.spec.outputs:
         wanted = [{"name": each.name, "task": each.task, "index": each.index} for each in step.spec.outputs]
         kept[keys.OUTPUTS] = json.dumps(wanted, separators=(",", ":"))

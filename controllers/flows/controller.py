@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
 from apis import kinds
@@ -15,6 +15,7 @@ from controllers.flows.snapshot import (
     FlowJob,
     FlowSnapshot,
     FlowView,
+    Placed,
     TemplateView,
     project_flow,
     project_template,
@@ -52,9 +53,22 @@ STATUS_EVERY: Final = 0.2
 """Seconds between two status writes of one flow at least."""
 
 
+class Places(Protocol):
+    """Who knows where Jobs are sent."""
+
+    async def wait_synced(self) -> None:
+        """Return once it knows what there is."""
+        ...
+
+    def of(self, namespace: str, jobs: Iterable[str]) -> Mapping[str, Placed]:
+        """Of these Jobs those that were sent somewhere, by name."""
+        ...
+
+
 class FlowController(Generic[J]):
     """Runs JobFlows on any API server; `jobs` is the program's own informer of Jobs, `prober` reaches pods (None: nobody does,
-    and a step waits until its targets have completed), `keeper` records ends of flows (None: every ended flow may leave)."""
+    and a step waits until its targets have completed), `keeper` records ends of flows (None: every ended flow may leave),
+    `places` knows where Jobs are sent (None: they run here)."""
 
     def __init__(
         self,
@@ -65,6 +79,7 @@ class FlowController(Generic[J]):
         clock: Clock,
         prober: Prober | None = None,
         keeper: Keeper | None = None,
+        places: Places | None = None,
     ) -> None:
         self._jobs = jobs
         self._flows: Informer[FlowView] = informers.add(kinds.JOB_FLOW, project_flow)
@@ -86,6 +101,7 @@ class FlowController(Generic[J]):
         """Jobs and nested flows under deletion, by the flow that made them: where that is gone, nobody waits for their end."""
         self._written: dict[Key, float] = {}
         self._keeper = keeper
+        self._places = places
         self._probing = Probing(prober, clock=clock, wake=self._woken)
         self._flows.subscribe(self._flow_changed)
         self._templates.subscribe(self._template_changed)
@@ -100,6 +116,8 @@ class FlowController(Generic[J]):
         await self._jobs.wait_synced()
         if self._keeper is not None:
             await self._keeper.wait_synced()
+        if self._places is not None:
+            await self._places.wait_synced()
         async with self._probing.running():
             await run_workers(self._queue, self._reconcile, workers=WORKERS, name="flows", metrics=metrics)
 
@@ -205,9 +223,11 @@ class FlowController(Generic[J]):
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def _snapshot(self, flow: FlowView) -> FlowSnapshot:
+        jobs = dict(self._children.get(flow.uid, {}))
         return FlowSnapshot(
             flow=flow,
-            jobs=dict(self._children.get(flow.uid, {})),
+            jobs=jobs,
+            places=self._places.of(flow.namespace, jobs) if self._places is not None else {},
             foreign=frozenset(self._foreign(flow)),
             templates=frozenset(self._known_templates(flow)),
             flows=frozenset(self._known_flows(flow)),

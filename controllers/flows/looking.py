@@ -30,8 +30,9 @@ from controllers.flows.steps import (
     timeout_at,
     values_of,
 )
+from policies.flows.checked import Checked
 from policies.flows.expressions import ExpressionError, filled, holds, item_values
-from policies.flows.graph import FlowGraph
+from policies.flows.inputs import Input, bytes_of
 from policies.flows.spec import CONTINUE, FAIL, MAX_ITEMS, SKIP_DEPENDENTS, Step
 
 TOLD: Final = 5
@@ -41,9 +42,10 @@ TOLD: Final = 5
 class Look:
     """What is known of every step, by its Jobs. `cut` ends what lives, for the reason that it gives."""
 
-    def __init__(self, snapshot: FlowSnapshot, graph: FlowGraph, *, now: str, cut: str = "") -> None:
+    def __init__(self, snapshot: FlowSnapshot, checked: Checked, *, now: str, cut: str = "") -> None:
         self._snapshot = snapshot
-        self._graph = graph
+        self._checked = checked
+        self._graph = checked.graph
         self._now = now
         self._cut = cut
         self.steps = {step.name: step for step in (*snapshot.flow.steps, *snapshot.flow.handlers)}
@@ -52,6 +54,7 @@ class Look:
         """By the name of the Job, in the order of the spec."""
         self.sums: dict[str, Sum] = {}
         self._instances: dict[str, tuple[Instance, ...]] = {}
+        self._inputs: dict[str, Input] = {}
         self.create: list[StepJob] = []
         self.probes: list[ProbeWanted] = []
         self.waiting: dict[str, None] = {}
@@ -70,7 +73,8 @@ class Look:
             self._split(step)
             for instance in self._instances[step.name]:
                 job = self._snapshot.jobs.get(instance.name) or self._snapshot.ended.get(instance.name)
-                sight = Sight(job, refused=self._snapshot.refused.get(instance.name, ""))
+                refused = self._snapshot.refused.get(instance.name, "")
+                sight = Sight(job, refused=refused, placed=self._snapshot.places.get(instance.name))
                 record = observed(known.get(instance.name), instance, sight, now=self._now, cut=self._cut)
                 if record is not None:
                     self.records[instance.name] = record
@@ -110,9 +114,9 @@ class Look:
         for step in steps:
             if self.sums[step] is Sum.BEGUN or (not stopped and self._may_begin(step, outcome=outcome)):
                 ready.append(step)
-        ahead = self._graph.ahead() if self._limit else {}
+        ahead = self._checked.ahead
         for step in sorted(ready, key=lambda name: -ahead.get(name, 0.0)):
-            self._begin(self.steps[step], stopped=stopped)
+            self._begin(self.steps[step], ahead=int(ahead.get(step, 1.0)), stopped=stopped)
 
     def _may_begin(self, step: str, *, outcome: str) -> bool:
         return self.sums[step] is Sum.OPEN and self._reached(step) and self._wanted(step, outcome=outcome)
@@ -227,7 +231,7 @@ class Look:
 
     # --- making Jobs -------------------------------------------------------------------------------------------------
 
-    def _begin(self, step: Step, *, stopped: bool) -> None:
+    def _begin(self, step: Step, *, ahead: int, stopped: bool) -> None:
         """Make what is missing of the step's Jobs, as far as there is place."""
         found = self.found(step.name)
         broken = step.failure_policy != CONTINUE and any(phase_of(record) is StepPhase.FAILED for record in found)
@@ -242,7 +246,7 @@ class Look:
             if (at_once and alive >= at_once) or (self._limit and self._alive >= self._limit):
                 self.full.append(instance.name)
                 continue
-            alive += self._make(step, instance)
+            alive += self._make(step, instance, ahead=ahead)
 
     def _due(self, record: StepStatus | None) -> bool:
         """Whether the Job before it is gone, and its back-off over."""
@@ -251,7 +255,7 @@ class Look:
         old = self._snapshot.jobs.get(record.name)
         return old is None and (record.retry_at is None or moment(record.retry_at) <= moment(self._now))
 
-    def _make(self, step: Step, instance: Instance) -> int:
+    def _make(self, step: Step, instance: Instance, *, ahead: int) -> int:
         if instance.name in self._snapshot.foreign:
             self.taken.append(instance.name)
             return 0
@@ -272,8 +276,27 @@ class Look:
             return 0
         values |= {f"parameters.{name}": value for name, value in parameters.items()}
         self._alive += 1
-        self.create.append(StepJob(step, source, instance.name, values=values, parameters=parameters, item=instance.item))
+        made = StepJob(step, source, instance.name, values, parameters, instance.item, ahead, self._read(step.name))
+        self.create.append(made)
         return 1
+
+    def _read(self, step: str) -> tuple[Input, ...]:
+        """What its targets left, as far as anybody knows where they ran."""
+        targets = self._graph.targets(step) if self._graph.knows(step) else ()
+        return tuple(each for target in targets if (each := self._input(target)).jobs)
+
+    def _input(self, target: str) -> Input:
+        if target not in self._inputs:
+            shares: dict[str, float] = {}
+            said: list[int | None] = []
+            for record in self.found(target):
+                if record is not None and record.clusters:
+                    for cluster in record.clusters:
+                        shares[cluster] = shares.get(cluster, 0.0) + 1 / len(record.clusters)
+                    said.append(bytes_of(record.outputs))
+            known = [size for size in said if size is not None]
+            self._inputs[target] = Input(target, shares, sum(known) if known else None)
+        return self._inputs[target]
 
     def _values(self, step: str) -> dict[str, str]:
         flow = self._snapshot.flow

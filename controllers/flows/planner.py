@@ -22,8 +22,8 @@ from controllers.flows.snapshot import FlowSnapshot
 from controllers.flows.status import FlowState, FlowStatus, Progress, StepStatus
 from controllers.flows.steps import BAD_ENDS, COMPLETED, ENDS, moment, reset
 from policies import durations
+from policies.flows.checked import Checked
 from policies.flows.graph import FlowGraph
-from policies.flows.rules import problems
 
 __all__ = ["BAD_ENDS", "COMPLETED", "ENDS", "FlowPlan", "FlowReason", "ProbeWanted", "StepJob", "plan"]
 
@@ -42,19 +42,20 @@ def _plan(snapshot: FlowSnapshot, *, now: str) -> FlowPlan:
     phase = FlowPhase(flow.status.state.phase or FlowPhase.PENDING)
     if flow.deleting:
         return _stated(snapshot, flow.status, phase, FlowEvent.DELETED, reason="", message="")
-    graph = FlowGraph({step.name: step.targets for step in flow.steps})
+    checked = flow.checked
+    graph = checked.graph
     wanted = flow.spec.resume_from
     if wanted is not None and wanted.id and wanted.id != flow.status.resumed and phase is not FlowPhase.PENDING:
         return _resume(snapshot, graph, phase, now=now)
     if phase in OVER:
         return _after_end(snapshot, phase, now=now)
-    found = problems(flow.spec)
+    found = checked.problems
     if found:
         text = "; ".join(f"{problem.field}: {problem.message}" for problem in found[:PROBLEMS_TOLD])
         more = f" and {len(found) - PROBLEMS_TOLD} more" if len(found) > PROBLEMS_TOLD else ""
         status = msgspec.structs.replace(flow.status, ended_at=now)
         return _stated(snapshot, status, phase, FlowEvent.REFUSED, reason=FlowReason.INVALID, message=text + more)
-    return _Going(snapshot, graph, phase, now=now).plan()
+    return _Going(snapshot, checked, phase, now=now).plan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +70,19 @@ class _Outcome:
 class _Going:
     """The plan of a flow that is not over."""
 
-    def __init__(self, snapshot: FlowSnapshot, graph: FlowGraph, phase: FlowPhase, *, now: str) -> None:
+    def __init__(self, snapshot: FlowSnapshot, checked: Checked, phase: FlowPhase, *, now: str) -> None:
         self._snapshot = snapshot
         self._flow = snapshot.flow
-        self._graph = graph
+        self._graph = checked.graph
         self._phase = phase
         self._now = now
         self._started = self._flow.status.started_at or now
         self._deadline = _later(self._started, self._flow.spec.deadline) if not self._flow.status.outcome else None
         late = self._deadline is not None and self._deadline <= moment(now)
         self._late = f"the flow did not end within {self._flow.spec.deadline}" if late else ""
-        self._order = graph.ordered()
+        self._order = checked.order
         self._handlers = [step.name for step in self._flow.handlers]
-        self._look = Look(snapshot, graph, now=now, cut=self._late)
+        self._look = Look(snapshot, checked, now=now, cut=self._late)
 
     def plan(self) -> FlowPlan:
         """One look, what it begins, and what it says."""

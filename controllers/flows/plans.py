@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.flows.status import FlowStatus
+from policies.flows.inputs import Input
 from policies.flows.spec import Probe, Step
 
 
@@ -29,7 +30,8 @@ class FlowReason(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class StepJob:
     """A Job (or nested flow) to make: of which step, from which template, under which name; `values` are what `{{…}}` stands
-    for, `parameters` what its containers get."""
+    for, `parameters` what its containers get, `ahead` the steps on the longest path that begins with it, `reads` what its
+    targets left."""
 
     spec: Step
     template: str
@@ -37,6 +39,8 @@ class StepJob:
     values: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     item: int = -1
+    ahead: int = 1
+    reads: tuple[Input, ...] = ()
 
     @property
     def step(self) -> str:

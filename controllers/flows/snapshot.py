@@ -10,6 +10,7 @@ import msgspec
 
 from apis import keys, kinds
 from controllers.flows.status import FlowState, FlowStatus, RunningHistory, StepStatus
+from policies.flows.checked import Checked, checked
 from policies.flows.phases import as_job
 from policies.flows.spec import DependsOn, FlowSpec, Step, named
 
@@ -50,7 +51,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Document(msgspec.Struct, frozen=True, rename="camel"):
     metadata: _Meta
-    spec: FlowSpec = FlowSpec()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: FlowStatus = FlowStatus()
 
 
@@ -72,6 +73,13 @@ class FlowView:
     owner_uid: str = ""
     created_by_flow: str = ""
     created_by_cron: str = ""
+    known: Checked | None = None
+    """The spec with what follows from it, where it was read from bytes."""
+
+    @property
+    def checked(self) -> Checked:
+        """The spec with what follows from it."""
+        return self.known or Checked(self.spec)
 
     @property
     def handlers(self) -> tuple[Step, ...]:
@@ -100,17 +108,18 @@ _decoder = msgspec.json.Decoder(_Document)
 def project_flow(document: bytes) -> FlowView:
     """The projection that the informer of JobFlows keeps."""
     read = _decoder.decode(document)
-    meta = read.metadata
+    meta, known = read.metadata, checked(bytes(read.spec))
     return FlowView(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
         version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
-        retain=read.spec.job_retain_policy != "delete",
-        steps=tuple(named(read.spec.flows).values()),
+        retain=known.spec.job_retain_policy != "delete",
+        steps=known.steps,
         status=read.status,
-        spec=read.spec,
+        spec=known.spec,
+        known=known,
         created=meta.creation_timestamp,
         owner_uid=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         created_by_flow=(meta.annotations or {}).get(keys.CREATED_BY_FLOW, ""),
@@ -260,13 +269,22 @@ class ChildFlow:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a Job was sent, and what the data that it reads had to do with it ("": nothing)."""
+
+    clusters: tuple[str, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FlowSnapshot:
     """One flow, its own Jobs and nested flows by name, those of such names that belong to somebody else, and the templates
     there are (`flows`: the JobFlows that nested steps name).
 
     `ended` holds ends seen in Jobs that vanished before their end was recorded; `refused` what the API server said to the
     Jobs that it would not take, by Job name; `reached` the steps whose probes say that their targets are reached, and
-    `unanswered` what the probes of others said last. `kept`: somebody else has yet to record the end of the flow.
+    `unanswered` what the probes of others said last. `places` is where its Jobs were sent, by name; `kept`:
+    somebody else has yet to record the end of the flow.
     """
 
     flow: FlowView
@@ -278,6 +296,7 @@ class FlowSnapshot:
     refused: Mapping[str, str] = field(default_factory=dict)
     reached: frozenset[str] = frozenset()
     unanswered: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, Placed] = field(default_factory=dict)
     kept: bool = False
 
 

@@ -20,7 +20,7 @@ class StepStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
     Beyond upstream: `step` and `item` (index of a fan-out, -1 for none) say what the Job is; `attempt` counts from 1; `uid` is
     the Job that was seen last, and while `state` is Retrying the one that has to go before the next; `retry_at` is when that
-    may be; `outputs` are the values it left.
+    may be; `outputs` are the values it left; `clusters` is where the hub sent it, and `placement` what data had to do with it.
     """
 
     name: str
@@ -36,6 +36,8 @@ class StepStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     uid: str = ""
     retry_at: str | None = None
     outputs: dict[str, str] = {}
+    clusters: list[str] = []
+    placement: str = ""
 
     @property
     def ended(self) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from apis import naming
 from controllers.flows.lifecycle import STEP, StepEvent, StepPhase
-from controllers.flows.snapshot import FlowJob, FlowView
+from controllers.flows.snapshot import FlowJob, FlowView, Placed
 from controllers.flows.status import RunningHistory, StepStatus
 from policies import durations
 from policies.flows.spec import CONTINUE, Step
@@ -76,10 +76,12 @@ def phase_of(record: StepStatus | None) -> StepPhase:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is seen of one Job: the Job, or the end it had when it vanished, or what the API server said to it."""
+    """What is seen of one Job: the Job, or the end it had when it vanished, or what the API server said to it, and where it was
+    sent."""
 
     job: FlowJob | None
     refused: str = ""
+    placed: Placed | None = None
 
 
 def observed(record: StepStatus | None, instance: Instance, sight: Sight, *, now: str, cut: str = "") -> StepStatus | None:
@@ -95,7 +97,7 @@ def observed(record: StepStatus | None, instance: Instance, sight: Sight, *, now
     if job is None:
         # A recorded step without end whose Job vanished unseen is made again: nothing says that it ended.
         return _refused(record, instance, sight, now=now) if sight.refused else None
-    return _seen(_this_attempt(record, instance, job), instance, job, now=now, cut=cut)
+    return _seen(_sent(_this_attempt(record, instance, job), sight.placed), instance, job, now=now, cut=cut)
 
 
 def _refused(record: StepStatus | None, instance: Instance, sight: Sight, *, now: str) -> StepStatus:
@@ -112,6 +114,13 @@ def _this_attempt(record: StepStatus | None, instance: Instance, job: FlowJob) -
     return msgspec.structs.replace(
         record, step=instance.step.name, item=instance.item, uid=job.uid, attempt=attempt, retry_at=None, message=""
     )
+
+
+def _sent(record: StepStatus, placed: Placed | None) -> StepStatus:
+    """What is known of where it runs stays when nobody knows more."""
+    if placed is None or not placed.clusters:
+        return record
+    return msgspec.structs.replace(record, clusters=list(placed.clusters), placement=placed.why)
 
 
 def _seen(record: StepStatus, instance: Instance, job: FlowJob, *, now: str, cut: str) -> StepStatus:

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from controllers.flows.planner import FlowPlan, plan
-from controllers.flows.snapshot import DependsOn, FlowSnapshot, FlowStatus, FlowView, Step
+from controllers.flows.snapshot import DependsOn, FlowSnapshot, FlowStatus, FlowView, Placed, Step
 from policies.flows.spec import FlowSpec, ResumeFrom, named
 
 NOW = "2026-01-01T12:00:00Z"
@@ -54,6 +54,7 @@ class Story:
         self.refused: dict[str, str] = {}
         self.foreign: frozenset[str] = frozenset()
         self.reached: frozenset[str] = frozenset()
+        self.places: dict[str, Placed] = {}
         self.deleting = False
         self.deletes = True
         """Whether a Job that is deleted is gone at once."""
@@ -65,6 +66,10 @@ class Story:
         name = f"flow-{step}"
         known = self.jobs.get(name, FakeJob(name=name))
         self.jobs[name] = dataclasses.replace(known, phase=phase, last_transition=known.last_transition or ENDED, **more)
+
+    def sent(self, step: str, *clusters: str, why: str = "") -> None:
+        """The hub sends the step's Job to these clusters."""
+        self.places[f"flow-{step}"] = Placed(clusters, why)
 
     def gone(self, step: str) -> None:
         """The step's Job object is gone."""
@@ -123,6 +128,7 @@ class Story:
             ended=dict(self.ended),
             refused=dict(self.refused),
             reached=self.reached,
+            places=dict(self.places),
         )
 
     @property
