@@ -131,6 +131,61 @@ def retry(
     _run(kubeconfig, context, namespace, lambda place: flows.retry(place, name, steps=list(step or ()), request=request))
 
 
+class Output(enum.StrEnum):
+    """How answers are printed."""
+
+    TEXT = "text"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+In = Annotated[str, typer.Option("--namespace", "-n", help="Namespace to look in.")]
+Format = Annotated[Output, typer.Option("--output", "-o", help="How to print the answer.")]
+Relax = Annotated[list[str] | None, typer.Option(help="Plan as if this were changed: queue=NAME, replicas=N, …; repeatable.")]
+
+
+@app.command()
+def plan(
+    file: Annotated[Path, typer.Argument(help="A file with Jobs, CronJobs, or a JobFlow and its JobTemplates.")],
+    relax: Relax = None,
+    output: Format = Output.TEXT,
+    suggest: Annotated[bool, typer.Option(help="Look for the cheapest change that would start what waits.")] = True,
+    namespace: In = "default",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Say where it would run, for how much and until when, or what would start it; nothing is made."""
+    from fedctl import plans
+    from machinery.clock import SystemClock
+
+    def action(place: Place) -> Coroutine[Any, Any, int]:
+        given = list(relax or ())
+        return plans.plan(place, file, relax=given, output=output.value, suggest=suggest, clock=SystemClock())
+
+    _run(kubeconfig, context, namespace, action)
+
+
+@app.command()
+def explain(
+    target: Annotated[str, typer.Argument(help="The Job, as job/NAME.")],
+    relax: Relax = None,
+    output: Format = Output.TEXT,
+    namespace: In = "default",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Say why a Job runs where it runs, or why it waits and what would start it."""
+    from fedctl import explain
+    from machinery.clock import SystemClock
+
+    def action(place: Place) -> Coroutine[Any, Any, int]:
+        given = list(relax or ())
+        return explain.explain(place, target, relax=given, output=output.value, clock=SystemClock())
+
+    _run(kubeconfig, context, namespace, action)
+
+
 def _run(
     kubeconfig: Path | None, context: str | None, namespace: str, action: Callable[[Place], Coroutine[Any, Any, int]]
 ) -> None:

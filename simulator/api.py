@@ -289,7 +289,8 @@ class MemoryPort:
 
     async def request(self, method: str, path: str, *, body: Body | None = None) -> Document:
         async with self._way():
-            return answer(self.server, method, path, body=body)
+            with self.server.acting(self._user):
+                return answer(self.server, method, path, body=body)
 
     async def close(self) -> None:
         for watcher in list(self._watchers):

@@ -21,6 +21,7 @@ SERVED: tuple[Kind, ...] = tuple(value for value in vars(kinds).values() if isin
 
 _RESOURCES = re.compile(r"^/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)$")
 _EVICTION = re.compile(r"^/api/v1/namespaces/(?P<namespace>[^/]+)/pods/(?P<pod>[^/]+)/eviction$")
+_MYSELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _REVIEW = re.compile(r"^/apis/authorization\.k8s\.io/v1/(subjectaccessreviews|selfsubjectaccessreviews)$")
 
 
@@ -34,6 +35,9 @@ def answer(server: ApiServer, method: str, path: str, *, body: Body | None) -> D
         review = server.decode(body)
         review["status"] = {"allowed": server.access(review.get("spec") or {})}
         return orjson.dumps(review)
+    if method == "POST" and path == _MYSELF:
+        info = {"username": server.user.name, "groups": [*server.user.groups]}
+        return orjson.dumps({"kind": "SelfSubjectReview", "status": {"userInfo": info}})
     if method == "POST" and (match := _EVICTION.match(path)) and body is not None:
         evict(server, match["pod"], namespace=match["namespace"], body=server.decode(body))
         return orjson.dumps({"kind": "Status", "apiVersion": "v1", "status": "Success"})
