@@ -251,6 +251,8 @@ class ApiServer:
         doc = documents.split(old, doc, subresource=subresource)
         documents.keep_system_metadata(old, doc["metadata"])
         self._check_finalizers(old, doc["metadata"])
+        if self.webhooks is not None and subresource is None:
+            doc = self.webhooks.complete(kind, doc, old.doc)
         self._validate(kind, doc, old.doc)
         self._admit(kind, doc, old.doc, subresource=subresource or "")
         if subresource is None:

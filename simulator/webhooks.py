@@ -48,9 +48,9 @@ class Webhooks:
         hooks = served(plurals, scheduler=chosen.scheduler, groups=chosen.groups, gates=chosen.gates)
         return cls(objects, hooks, chosen)
 
-    def complete(self, kind: Kind, doc: Doc) -> Doc:
-        """A new object as the mutating webhooks leave it."""
-        verdict = self._ask(Verb.MUTATE, kind, doc, None)
+    def complete(self, kind: Kind, doc: Doc, old: Doc | None = None) -> Doc:
+        """An object that is created, or changed (`old`), as the mutating webhooks leave it."""
+        verdict = self._ask(Verb.MUTATE, kind, doc, old)
         if verdict is None or not verdict.operations:
             return doc
         patched: Doc = jsonpatch.apply_patch(doc, list(verdict.operations))

@@ -37,7 +37,7 @@ from controllers.admission.queues import (
     validate_queue_update,
 )
 from controllers.admission.resource_groups import ResourceGroup
-from controllers.admission.stamps import stamp_problems, stamped
+from controllers.admission.stamps import orders_stamped, stamp_problems, stamped
 from controllers.admission.webhooks import CREATE, DELETE, HYPER_NODE, PLACING, Verb, Webhook
 
 REVIEW: Final = ("admission.k8s.io/v1", "AdmissionReview")
@@ -254,6 +254,10 @@ def _stamp(request: Request, facts: Facts, rules: Rules) -> Operations:
     return stamped(request.new or {}, user=request.user, groups=request.groups)
 
 
+def _whose_orders(request: Request, facts: Facts, rules: Rules) -> Operations:
+    return orders_stamped(request.new or {}, request.old, user=request.user)
+
+
 def _completed(model: type[Any], request: Request, complete: Callable[[Any], Resource]) -> Operations:
     """Nothing is filled into what cannot be read: the API server's schema or validation says why."""
     try:
@@ -295,4 +299,5 @@ _MUTATE: Final[Mapping[kinds.Kind, _Complete]] = {
     kinds.POD_GROUP: _complete_group,
     kinds.POD: _complete_pod,
     kinds.PLACEMENT_REVIEW: _stamp,
+    kinds.CLUSTER: _whose_orders,
 }

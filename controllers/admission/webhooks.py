@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from apis import keys, kinds
+from apis import cluster_orders, keys, kinds
 from apis.kinds import Kind
 from controllers.admission.resource_groups import ResourceGroup
 
@@ -85,6 +85,17 @@ PLACING: Final = (
 )
 """What says where Jobs go: it stands at the hub alone."""
 
+# Of Clusters only those are looked at on which people ask for something: agents write theirs now and then.
+ASKS_SOMETHING: Final = Condition(
+    "asks-something",
+    "has(object.spec.taints) || (has(object.metadata.annotations) && ("
+    + " || ".join(
+        f"'{key}' in object.metadata.annotations"
+        for key in (cluster_orders.DRAIN, cluster_orders.DECLARE_LOST, cluster_orders.ORDERED_BY)
+    )
+    + "))",
+)
+
 _FIXED: Final = (
     Webhook(kinds.JOB, Verb.MUTATE, (CREATE,), conditions=(NOT_A_RUN,)),
     Webhook(kinds.JOB, Verb.VALIDATE, (CREATE, UPDATE), conditions=(NOT_A_RUN,)),
@@ -94,13 +105,19 @@ _FIXED: Final = (
     Webhook(kinds.QUEUE, Verb.VALIDATE, (CREATE, UPDATE, DELETE), fails=True, conditions=(NOT_A_FIRST_QUEUE,)),
     Webhook(kinds.POD_GROUP, Verb.MUTATE, (CREATE,)),
     Webhook(kinds.POD_GROUP, Verb.VALIDATE, (CREATE,)),
+    Webhook(kinds.CLUSTER, Verb.MUTATE, (CREATE, UPDATE), conditions=(ASKS_SOMETHING,)),
     Webhook(HYPER_NODE, Verb.VALIDATE, (CREATE, UPDATE)),
     Webhook(kinds.PLACEMENT_REVIEW, Verb.MUTATE, (CREATE,), fails=True),
     Webhook(kinds.PLACEMENT_REVIEW, Verb.VALIDATE, (CREATE, UPDATE), fails=True),
     *(Webhook(kind, Verb.VALIDATE, (CREATE, UPDATE)) for kind in PLACING),
 )
 _BOTH: Final = ("jobs", "jobflows", "queues", "cronjobs")
-HUB_KINDS: Final = (*_BOTH, *(kind.plural for kind in PLACING), kinds.PLACEMENT_REVIEW.plural)
+HUB_KINDS: Final = (
+    *_BOTH,
+    *(kind.plural for kind in PLACING),
+    kinds.PLACEMENT_REVIEW.plural,
+    kinds.CLUSTER.plural,
+)
 MEMBER_KINDS: Final = (*_BOTH, "podgroups", "pods", "hypernodes")
 
 

@@ -156,8 +156,8 @@ class MemberWriter:
                 continue
 
     async def unmake(self, cluster: str) -> bool:
-        """Remove the place where everything was exchanged, with all in it; whether it is gone. Nothing is removed while a quorum
-        read shows a Work there."""
+        """Remove the place where everything was exchanged, with all in it; whether it is gone. Nothing is removed while a
+        quorum read shows a Work there."""
         namespace = keys.execution_namespace(cluster)
         if (await self._port.list(kinds.WORK, namespace=namespace, limit=1)).items:
             return False
