@@ -142,3 +142,4 @@ DATA_SOURCE = Kind("datadependency.volcano.sh", "v1alpha1", "DataSource", "datas
 CLUSTER_OFFER = Kind("volcano-federation.io", "v1alpha1", "ClusterOffer", "clusteroffers", namespaced=False)
 PLACEMENT_PROFILE = Kind("volcano-federation.io", "v1alpha1", "PlacementProfile", "placementprofiles", namespaced=False)
 PLACEMENT_REVIEW = Kind("volcano-federation.io", "v1alpha1", "PlacementReview", "placementreviews")
+USAGE_REPORT = Kind("volcano-federation.io", "v1alpha1", "UsageReport", "usagereports")

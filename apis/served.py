@@ -20,6 +20,7 @@ from apis import (
     review,
     scheduling,
     taint_policy,
+    usage,
     work,
 )
 from apis.kinds import Kind
@@ -175,6 +176,20 @@ SERVED: Final[tuple[Served, ...]] = (
     Served(
         data.DataSource,
         columns=(Column("System", ".spec.system"), Column("Size", ".spec.size"), _AGE),
+    ),
+    Served(
+        usage.UsageReport,
+        short=("usage",),
+        columns=(
+            Column("Day", ".spec.day"),
+            Column("Queue", ".spec.queue"),
+            Column("Cluster", ".spec.cluster"),
+            Column("Runs", ".status.runs", "integer"),
+            Column("Money", ".status.money"),
+            Column("Currency", ".status.currency", wide=True),
+            _AGE,
+        ),
+        status=False,
     ),
     Served(offer.PlacementProfile, short=("pprofile",), columns=(_AGE,), status=False),
     Served(

@@ -46,6 +46,7 @@ from federation.queueing.controller import QueueingController
 from federation.quotas.controller import QuotasController
 from federation.reviews.controller import ReviewsController
 from federation.settings import HubSettings
+from federation.usage.controller import UsageController
 from machinery import crds, logs, shutdown
 from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
@@ -226,6 +227,7 @@ async def _roles(
         clock=clock,
         rules=_object_rules(settings),
     )
+    used = UsageController(port=port, informers=informers, projections=projections, clock=clock, keep=settings.usage_days)
     quotas = QuotasController(port=port, informers=informers, projections=projections, clock=clock)
     reviews = ReviewsController(
         port=port,
@@ -255,6 +257,7 @@ async def _roles(
             ("objects", objects),
             ("collection", collection),
             ("quotas", quotas),
+            ("usage", used),
             ("reviews", reviews),
             ("flows", flows),
             ("cron", crons),

@@ -38,6 +38,9 @@ class HubSettings(BaseModel):
     run_time: Seconds = 3600.0
     """Seconds that a Job is expected to run of which nobody says anything: prices and speeds of clusters are compared by it."""
 
+    usage_days: Annotated[int, Field(gt=0)] = 90
+    """Days that UsageReports stay: a quarter is billed from them, and the history of run times is read from them."""
+
     exchange_rates: dict[str, Annotated[float, Field(gt=0)]] = {}
     """Units of the federation's currency for one unit of another, by the names that ClusterOffers use. Without any all money is
     the federation's; with some, what has no rate counts as a price that nobody knows."""

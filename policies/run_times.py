@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,10 +64,27 @@ def remembered(history: Sequence[float], *, seconds: float, throughput: float) -
     return (*history, seconds * throughput)[-KEPT:] if seconds > 0 else tuple(history)
 
 
-def template_hash(job: Mapping[str, Any]) -> str:
+class _Task(msgspec.Struct, frozen=True):
+    name: str = ""
+    replicas: Any = None
+    template: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    min_available: Any = None
+    tasks: list[_Task] | None = None
+
+
+_spec = msgspec.json.Decoder(_Spec)
+
+
+def template_hash(spec: bytes | msgspec.Raw) -> str:
     """The same for Jobs that do the same work: names and templates of tasks and how many of them, whatever the Job, its queue
-    or its priority are called."""
-    spec = job.get("spec") or {}
-    tasks = [{key: task.get(key) for key in ("name", "replicas", "template")} for task in spec.get("tasks") or []]
-    text = msgspec.json.encode([spec.get("minAvailable"), tasks], order="deterministic")
+    or its priority are called. "" for a spec that cannot be read."""
+    try:
+        read = _spec.decode(spec)
+        tasks = [(each.name, each.replicas, msgspec.json.decode(each.template)) for each in read.tasks or []]
+    except msgspec.MsgspecError:
+        return ""
+    text = msgspec.json.encode([read.min_available, tasks], order="deterministic")
     return hashlib.blake2b(text, digest_size=8).hexdigest()

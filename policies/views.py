@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from apis import keys, kinds, runs
-from policies import asked, statuses, verdicts
+from policies import asked, run_times, statuses, verdicts
 from policies.shapes import Gang, Pool, TaskSpec, UnreadableShape, read_gang
 from policies.statuses import JobStatus
 from policies.troubles import TROUBLES
@@ -101,6 +101,8 @@ class JobView:
     """The whole status, as bytes."""
     estimate: str = ""
     """`spec.runningEstimate`, as it is written."""
+    template: str = ""
+    """The same for Jobs that do the same work (`run_times.template_hash`)."""
     beyond: str = ""
     """Where only a member can tell whether it fits: a short name for all that decides it, which the gang does not say."""
 
@@ -225,6 +227,8 @@ class WorkView:
     """The gang's minimum has run."""
     ailing: bool = False
     """It ran and is not whole any more."""
+    began: str = ""
+    """When its minimum first ran, as the member wrote it; "" when unknown."""
     encoded: bytes | None = None
     """The member's status, as bytes."""
     made_from: int = 0
@@ -396,6 +400,7 @@ class Projections:
             phase=sys.intern(head.status.state.phase),
             encoded=statuses.encode(head.status),
             estimate=sys.intern(str(spec.running_estimate)) if spec.running_estimate is not None else "",
+            template=sys.intern(run_times.template_hash(head.spec)),
             beyond=asked.fingerprint(document) if gang is not None and gang.unknown else "",
         )
 
@@ -473,6 +478,7 @@ class Projections:
             started=status is not None and status.started,
             gathered=status is not None and status.gathered,
             ailing=status is not None and status.ailing,
+            began=_began(read.status.manifest_statuses),
             encoded=statuses.encode(status) if status is not None else None,
             command=annotations.get(keys.COMMAND, ""),
             made_from=int(made_from) if (made_from := annotations.get(keys.JOB_GENERATION, "")).isdecimal() else 0,
@@ -534,3 +540,22 @@ def _member_status(items: list[_ManifestStatus] | None) -> JobStatus | None:
         return statuses.decode(raw)
     except msgspec.MsgspecError:
         return None  # an unreadable status tells nothing; what was folded last stays
+
+
+class _Memory(_Wire, frozen=True):
+    started_at: str = ""
+
+
+class _Remembering(_Wire, frozen=True):
+    memory: _Memory = _Memory()
+
+
+_remembering = msgspec.json.Decoder(_Remembering)
+
+
+def _began(items: list[_ManifestStatus] | None) -> str:
+    raw = bytes(items[0].status) if items else b""
+    try:
+        return _remembering.decode(raw).memory.started_at if raw else ""
+    except msgspec.MsgspecError:
+        return ""

@@ -64,6 +64,7 @@ _NO_STATUS = frozenset(
         kinds.INTERPRETER,
         kinds.CLUSTER_OFFER,
         kinds.PLACEMENT_PROFILE,
+        kinds.USAGE_REPORT,
     }
 )
 

@@ -70,6 +70,7 @@ class Chooser:
         self._profiles = {profiles.DEFAULT.name: Profile(profiles.DEFAULT.name, rules.weights), **snapshot.profiles}
         self._fits = Remembered()
         self._sources = snapshot.sources
+        self._history = snapshot.history
         self._regions = {member.cluster.name: member.cluster.region for member in snapshot.members}
         self._no_room: dict[tuple[str, str], Verdict] = {}
 
@@ -101,7 +102,10 @@ class Chooser:
         given = asked.setting("profile") or (profiles.DATA_FIRST.name if found and asked.job.created_by_flow else "")
         profile, told = profiles.profile_of(given, own=self._profiles)
         time = run_times.expected(
-            annotation=asked.setting("estimated-duration"), estimate=asked.job.estimate, default=self._rules.run_time
+            annotation=asked.setting("estimated-duration"),
+            estimate=asked.job.estimate,
+            history=self._history.get(asked.job.template, ()),
+            default=self._rules.run_time,
         )
         told = "; ".join(filter(None, (told, *(each.message for each in wrong[:1]))))
         return Wish(asked.gang, asked.policy, profile, Demand(asked.gang, time.seconds, found), uid=asked.job.uid), told

@@ -27,6 +27,7 @@ from policies.placements import PolicyView
 from policies.profiles import Profile
 from policies.reads import SourceView, by_name, project_source
 from policies.statuses import TERMINAL
+from policies.usage import History, UsageView, project_usage
 from policies.views import BindingView, JobView, Projections, WorkView
 
 HALF_LIFE: Final = 600.0
@@ -86,6 +87,8 @@ class Stores:
         self.quotas: Informer[FederatedQuotaView] = informers.add(
             kinds.FEDERATED_RESOURCE_QUOTA, federated_quotas.project_federated_quota
         )
+        self.usage: Informer[UsageView] = informers.add(kinds.USAGE_REPORT, project_usage)
+        self._history = History()
         self.ledger = Ledger()
         self.recent_bindings = Recent(self.bindings)
         self._orders: dict[Key, list[Pending]] = {}
@@ -134,10 +137,12 @@ class Stores:
             self.works,
             self.overrides,
             self.cluster_overrides,
+            self.usage,
             *self.reconsidering,
         )
         for informer in everything:
             await informer.wait_synced()
+        self.usage.subscribe(lambda change: self._history.put(change.old, change.new))
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -309,8 +314,10 @@ class Stores:
         """Everything that a plan for these cases depends on; `now` on the boot clock."""
         queues = {each.name: each for each in self.queues.sorted()}
         used = self.ledger.used
+        looked_at = tuple(self._case(key, now=now) for key in cases)
+        templates = {each.job.template for each in looked_at if each.job is not None}
         return Snapshot(
-            cases=tuple(self._case(key, now=now) for key in cases),
+            cases=looked_at,
             members=tuple(self._member(cluster, now=now) for cluster in self.clusters.sorted()),
             queues=queues,
             used=self._with_ancestors(used, queues=queues),
@@ -321,6 +328,7 @@ class Stores:
             profiles={each.name: each for each in self.profiles.sorted()},
             sources=by_name(self.sources.sorted()),
             quotas=tuple(self.quotas.sorted()),
+            history={each: found for each in sorted(templates) if (found := self._history.of(each))},
             holdings=self.ledger.holdings(each.namespace for each in self.quotas.values()),
         )
 

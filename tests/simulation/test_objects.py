@@ -60,7 +60,7 @@ def binding(world: World, kind: Kind, name: str) -> Doc:
 def why(world: World, kind: Kind, name: str) -> tuple[str, str]:
     """Status and reason of the binding's condition Scheduled."""
     listed = (binding(world, kind, name).get("status") or {}).get("conditions") or []
-    found = next((each for each in listed if each["type"] == "Scheduled"), {})
+    found: Doc = next((each for each in listed if each["type"] == "Scheduled"), {})
     return str(found.get("status", "")), str(found.get("reason", ""))
 
 

@@ -26,16 +26,17 @@ def play(
     pods: Mapping[str, int] | None = None,
     restarts: Mapping[str, int] | None = None,
     gang_patience: float = GANG_PATIENCE,
+    members: Mapping[str, Member] | None = None,
     **given: Any,
 ) -> None:
     """Tell it on members with so many CPUs per node (east and west with 4 each); no program may crash and no promise of the
     watch may be broken. `pods`: containers of each Job, namespace/name, 1 unless it is said; `restarts`: how
-    often each may be restarted. `gang_patience`: seconds a gang may be bound in part."""
+    often each may be restarted. `gang_patience`: seconds a gang may be bound in part. `members`: instead of those."""
 
     async def main(clock: SimClock, chance: Chance, ids: Ids) -> None:
         there = {"east": 4, "west": 4} if cpus is None else cpus
-        members = {name: Member(nodes=uniform(name, nodes, cpu=cpu)) for name, cpu in there.items()}
-        async with World(seed, members=members, **given) as world:
+        made = members or {name: Member(nodes=uniform(name, nodes, cpu=cpu)) for name, cpu in there.items()}
+        async with World(seed, members=made, **given) as world:
             watch = Watch(world, pods=pods or {}, restarts=restarts or {}, gang_patience=gang_patience)
             await world.advance(SETTLE)
             await story(world)
