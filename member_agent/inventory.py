@@ -6,7 +6,7 @@ were just bound and are not seen yet are `assumed` until their own event says th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -166,6 +166,10 @@ class Inventory:
         if self._room is None:
             self._room = self._build()
         return self._room
+
+    def on(self, node: str) -> Iterator[tuple[str, Held]]:
+        """UID of every pod that is held on a node, and what it holds, by UID."""
+        return ((uid, self._held[uid]) for uid in sorted(self._on.get(node, ())))
 
     def pods_on(self, node: str) -> int:
         """Pods held on a node."""

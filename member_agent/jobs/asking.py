@@ -121,7 +121,7 @@ def _suspension(job: JobView, *, phase: JobPhase, held: bool) -> Order | None:
 
 
 def _overdue(job: JobView, *, phase: JobPhase, now: datetime.datetime) -> tuple[Order | None, float | None]:
-    limit, started = _longest(job), moment(job.status.memory.started_at)
+    limit, started = job.longest, moment(job.status.memory.started_at)
     if limit is None or started is None or not JOB.knows(phase, JobEvent.OVERDUE):
         return None, None
     left = limit - (now - started).total_seconds()
@@ -129,13 +129,6 @@ def _overdue(job: JobView, *, phase: JobPhase, now: datetime.datetime) -> tuple[
         return None, left
     text = f"it has run for longer than {durations.text(limit)} (max-run-time)"
     return Order(JobEvent.OVERDUE, "MaxRunTimeExceeded", text), None
-
-
-def _longest(job: JobView) -> int | None:
-    """Seconds the run may take from its first start."""
-    if job.record is not None and job.record.max_run_time is not None:
-        return job.record.max_run_time
-    return job.rules.max_run_time
 
 
 def _policy(job: JobView, firing: Firing | None) -> Order | None:

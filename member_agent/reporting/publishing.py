@@ -185,8 +185,7 @@ class Publisher:
         """Jobs whose end somebody enforces, the first first."""
         now, found = self._clock.now(), []
         for job in self._stores.jobs.values():
-            record = job.record
-            limit = record.max_run_time if record is not None and record.max_run_time is not None else job.rules.max_run_time
+            limit = job.longest
             began = _moment(job.status.memory.started_at) if limit is not None else None
             if limit is not None and began is not None and job.phase == "Running":
                 found.append(End(max(limit - (now - began).total_seconds(), 0.0), job.uid))

@@ -78,7 +78,10 @@ class Clearing:
     ) -> bool:
         """Whether pods go so that these pods of the gang get nodes together; then it is decided. The new plan takes the place
         of what was kept for them before."""
-        turnover = self._session.turnover
+        turnover, reserved = self._session.turnover, self._session.reserved
+        mine = reserved.made is not None and reserved.made.gang == gang.key
+        if mine:
+            reserved.lend(self._later, times=1)
         lifted = turnover.lift(gang.key) if gang.key not in turnover.changed else None
         for spot in lifted[1] if lifted is not None else ():
             self._later.give_back([spot])
@@ -89,6 +92,10 @@ class Clearing:
             for spot in lifted[1]:
                 self._later.take(spot)
             turnover.restore(lifted[0])
+        if mine and done:
+            reserved.drop(self._now)  # it has an earmark instead
+        elif mine:
+            reserved.lend(self._later, times=-1)
         return done
 
     def _clear(self, gang: Waiting, pods: Sequence[PodView], *, among: Candidates, ask: Ask, why: Why) -> bool:

@@ -35,6 +35,7 @@ from member_agent.scheduling.planner import BUILT_IN, decide, default
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.resourcequota import room_grew
 from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.reservations import Reservation
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Gangs, Snapshot
 from member_agent.scheduling.telling import Teller
@@ -100,8 +101,8 @@ class SchedulingController:
         self._rounds: WorkQueue[str] = WorkQueue(clock)
         self._patience = Patience(settings)
         self._meters = Meters()
-        self._kept: tuple[str, ...] = ()
-        """Nodes that wait for a gang since the last round."""
+        self._reservation: Reservation | None = None
+        """What is kept for a gang since the last round."""
         self._pending: dict[Key, GroupView] = {}
         self._holding = Holding(
             stores.groups,
@@ -156,6 +157,7 @@ class SchedulingController:
         stores.pods.subscribe(self._pod_changed)
         if stores.jobs is not None:
             stores.jobs.subscribe(self._holding.job_changed)
+            stores.jobs.subscribe(self._gangs.limits.job_changed)
         stores.groups.subscribe(self._group_changed)
         stores.queues.subscribe(self._queue_changed)
         stores.priorities.subscribe(lambda _: self._wake())
@@ -203,7 +205,7 @@ class SchedulingController:
             scheduler=self._settings.scheduler_name,
             freeze=self._frozen,
             held=self._gangs.held_by_queue,
-            kept=lambda: self._kept,
+            reservation=lambda: self._reservation,
             configuration=self._configuration,
             registry=self._registry,
         )
@@ -306,7 +308,8 @@ class SchedulingController:
         decided, took = decide(session, registry=self._registry, timer=self._clock.boot)
         self._meters.round(decided, took=took, opened=opened, total=self._clock.boot() - begun)
         self._meters.queues(session, now=begun)
-        self._kept = decided.reserved
+        if not decided.more or decided.reservation is not None:  # a round cut short did not come to whom it is kept for
+            self._reservation = decided.reservation
         self._binder.bind(decided.bindings)
         self._evictor.begin(decided)
         for hold in decided.prepared:
@@ -339,6 +342,7 @@ class SchedulingController:
             going=self._evictor.going,
             spent=self._evictor.spent(layout=self._inventory.layout_version),
             stuck=self._evictor.stuck,
+            reservation=self._reservation,
         )
 
     def _soonest(self, wakes: float, *, now: float) -> float | None:

@@ -11,6 +11,7 @@ from machinery.informer import Key
 from member_agent.scheduling.earmarks import Earmark
 from member_agent.scheduling.holds import Hold
 from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.reservations import Reservation
 from member_agent.views import PodView
 
 NO_ROOM: Final = "NotEnoughResources"
@@ -47,8 +48,8 @@ class Plan:
     wakes: float = math.inf
     more: bool = False
     """The round ended before every gang was tried: another one is to follow at once."""
-    reserved: tuple[str, ...] = ()
-    """Nodes on which whatever is or gets free waits for the first gang that finds no room."""
+    reservation: Reservation | None = None
+    """What is kept on nodes for the first gang that finds no room."""
     opened: tuple[PodView, ...] = ()
     """Pods whose gate before their queue is opened."""
     prepared: tuple[Hold, ...] = ()

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from apis import keys
 from apis.capacity import MOST_FITS, ShapeAnswer
@@ -22,10 +21,11 @@ from apis.vectors import total
 from member_agent.asking import End
 from member_agent.inventory import Inventory
 from member_agent.neighbours import Neighbourhood
-from member_agent.room import Amounts, Mask, Spot
+from member_agent.room import Amounts, Spot
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.plugins.registry import Registry
+from member_agent.scheduling.reservations import Reservation
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.views import GroupStatus, GroupView, PodView, Projector
@@ -94,8 +94,8 @@ class Shape:
 
 
 class Foreseer:
-    """The scheduler's side of `member_agent.asking.Foresight`. `freeze`: the snapshot of a round that would begin now; `kept`:
-    the nodes that wait for a gang since the last one."""
+    """The scheduler's side of `member_agent.asking.Foresight`. `freeze`: the snapshot of a round that would begin now;
+    `reservation`: what is kept for a gang since the last one."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Foreseer:
         scheduler: str,
         freeze: Callable[[], Snapshot],
         held: Callable[[], Mapping[str, Mapping[str, int]]],
-        kept: Callable[[], Collection[str]],
+        reservation: Callable[[], Reservation | None],
         configuration: Callable[[], Configuration],
         registry: Registry,
     ) -> None:
@@ -114,7 +114,7 @@ class Foreseer:
         self._scheduler = scheduler
         self._freeze = freeze
         self.held = held
-        self.kept = kept
+        self._reservation = reservation
         self._configuration = configuration
         self._registry = registry
         self._projector = Projector()
@@ -126,17 +126,20 @@ class Foreseer:
     def stand(self, asked: Sequence[Asked], *, promised: Sequence[Spot], ends: Sequence[End]) -> Ground:
         """How things stand now."""
         self._speak({each.hash: shape for each in asked if (shape := self._shape(each)) is not None})
-        snapshot, kept = self._freeze(), self.kept()
-        names = snapshot.room.layout.names
         return Ground(
-            snapshot=snapshot,
+            snapshot=self._freeze(),
             configuration=self._configuration(),
             registry=self._registry,
             shapes={name: shape.marked(self._neighbourhood) for name, shape in self._spoken.items()},
             promised=tuple(promised),
-            kept=np.isin(np.array(names), list(kept)) if kept and names else None,
+            reservation=self._reservation(),
             ends=self._leaving(ends),
         )
+
+    def kept(self) -> Collection[str]:
+        """Nodes on which whatever is or gets free waits for a gang that is here; amounts that do are off what is `left`."""
+        found = self._reservation()
+        return found.nodes if found is not None and found.whole else ()
 
     def refusal(self, manifest: bytes, *, promised: Sequence[Spot]) -> str:
         """Why a Job of this manifest would get no nodes now; "" where it would, or where nobody can tell."""
@@ -213,23 +216,25 @@ class Foreseer:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The state that a dry run starts from, and never changes. `shapes`: by hash, those that can be read; `kept`: nodes that
-    wait for a gang that is here; `ends`: what is given back and in how many seconds, the first first."""
+    """The state that a dry run starts from, and never changes. `shapes`: by hash, those that can be read; `reservation`:
+    what is kept for a gang that is here; `ends`: what is given back and in how many seconds, the first first."""
 
     snapshot: Snapshot
     configuration: Configuration
     registry: Registry
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     promised: tuple[Spot, ...] = ()
-    kept: Mask | None = None
+    reservation: Reservation | None = None
     ends: tuple[tuple[float, Spot], ...] = ()
 
     def plan(self, gangs: Sequence[Waiting], *, actions: Collection[str], without: Sequence[Spot] = ()) -> Plan:
         """What a round would decide that has these gangs and no others before it. `without`: what has ended by then."""
         session = self._session(gangs)
         session.room.give_back(without)
-        if self.kept is not None:
-            session.reserved, session.reserved_for = self.kept, "a gang that waits here"
+        if self.reservation is not None:
+            # What ends there first is for it: until it starts, nobody knows how much of that is left over.
+            whole = self.reservation.whole or bool(without)
+            session.reserved.foresee(dataclasses.replace(self.reservation, name="a gang that waits here", whole=whole))
         for name in self.configuration.actions:
             if name in actions:
                 self.registry.actions[name](session)
@@ -255,7 +260,10 @@ class Ground:
     @property
     def left(self) -> Amounts:
         """What is free by row, less all that is spoken for."""
-        return self._session(()).room.free
+        session = self._session(())
+        if self.reservation is not None:
+            session.reserved.foresee(self.reservation)
+        return session.room.free
 
     def ask(self, asked: Asked) -> ShapeAnswer:
         """About one shape, as if none were asked about beside it."""

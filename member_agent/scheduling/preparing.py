@@ -20,8 +20,7 @@ def prepare(session: OpenSession, wanting: Sequence[Preparing]) -> tuple[Hold, .
     for each in wanting:
         gang = Waiting(each.key, each.group, (), Tally(), each.priority)
         needs = each.needs()
-        within = None if session.reserved is None else ~session.reserved
-        placed = session.room.place(needs, within=within)
+        placed = session.room.place(needs, within=session.reserved.within(None))
         if isinstance(placed, Shortage):
             session.refuse(gang, Reason(NO_ROOM, f"nothing is held for the gang yet; {placed.sentence}"))
             continue

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import compress, islice
+from itertools import islice
 from typing import Any
 
 from apis import keys
@@ -28,6 +28,7 @@ from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.tiers import Tiers
 from member_agent.scheduling.quantities import plain
 from member_agent.scheduling.reasons import Reason
+from member_agent.scheduling.reserved import Reserved
 from member_agent.scheduling.seeing import Sight
 from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.scheduling.storage import Stock
@@ -60,10 +61,6 @@ class OpenSession:
             for group, priority in snapshot.candidates
         )
         self.gangs: Sequence[Waiting] = (*self.waiting, *(each for each in self.candidates if each.key not in known))
-        self.reserved: Mask | None = None
-        """Nodes whose room waits for one gang; nobody else is placed there."""
-        self.reserved_for = ""
-        self.reserved_by: Key | None = None
         self.stopped: dict[str, Waiting] = {}
         """By queue that is first in, first out: the gang that nobody behind it passes."""
         self.reasons: dict[Key, Reason] = {}
@@ -76,6 +73,7 @@ class OpenSession:
         self.gates = Gates(self, shut=snapshot.shut, passed=snapshot.passed)
         self.claims = Claims(self, held=snapshot.berths, nominated=snapshot.nominated)
         self.turnover = Turnover(self, snapshot)
+        self.reserved = Reserved(self, remembered=snapshot.reservation, there=snapshot.there, limits=snapshot.limits)
         self.tiers: Tiers = registry.open(configuration, session=self)
         self.room.rules = self.tiers
         self._sight = Sight(self.tiers)
@@ -327,7 +325,7 @@ class OpenSession:
 
     def open_to(self, gang: Waiting) -> Mask | None:
         """Nodes whose room waits for nobody else; None for all."""
-        return None if self.reserved is None or self.reserved_by == gang.key else ~self.reserved
+        return self.reserved.open_to(gang)
 
     def unserved(self) -> list[Waiting]:
         """Gangs that were let in and still want nodes, with the pods for which this session found none."""
@@ -344,9 +342,10 @@ class OpenSession:
                 found.append(gang)
         return found
 
-    def _kept_nodes(self) -> tuple[str, ...]:
-        """Names of the nodes whose room waits for one gang."""
-        return tuple(compress(self.room.layout.names, self.reserved.tolist())) if self.reserved is not None else ()
+    @property
+    def bindings(self) -> Sequence[Binding]:
+        """Those decided so far."""
+        return self._bindings
 
     @property
     def decided(self) -> int:
@@ -365,7 +364,7 @@ class OpenSession:
             tuple(self._admitted),
             self.reasons,
             wakes=self.tiers.wakes(),
-            reserved=self._kept_nodes(),
+            reservation=self.reserved.made,
             more=self.cut_short,
             opened=tuple(self.gates.opened),
             evictions=tuple(self.turnover.evictions),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,9 @@ from member_agent.room import Room
 from member_agent.scheduling.earmarks import Earmark
 from member_agent.scheduling.gates import Gated, gangs_with
 from member_agent.scheduling.holds import HoldPhase, Preparing, phase_of
+from member_agent.scheduling.reservations import Reservation
 from member_agent.scheduling.standing import NOBODY, Holders, Stands
+from member_agent.scheduling.tenants import Limits, Tenant, There, nobody
 from member_agent.scheduling.usage import NOTHING, Usage
 from member_agent.views import GroupView, PodView, QueueGate, QueueView
 from member_agent.views.budgets import BudgetView
@@ -116,6 +119,12 @@ class Snapshot:
     """The shape of any pod with the crowds in which it counts."""
     holders: Holders = NOBODY
     """Who has nodes and may have to make room, and for whom room is kept."""
+    reservation: Reservation | None = None
+    """What the round before kept for a gang."""
+    there: There = nobody
+    """Pods of gangs on a node, with their ends as far as somebody enforces them."""
+    limits: Limits = field(default_factory=Limits)
+    """Of runs."""
 
 
 class Gangs:
@@ -141,6 +150,7 @@ class Gangs:
         self.unclaimed = 0
         """How many nodes that were nominated for foreign pods are not any more."""
         self._stands = Stands(self.pods, marked=self.neighbourhood.marked)
+        self.limits = Limits()
         self._drafts: dict[str, PodView] = {}
         """By UID, pods to come of gangs over clusters that want room held."""
 
@@ -278,6 +288,7 @@ class Gangs:
         going: Mapping[str, PodView] = NOTHING_GOES,
         spent: frozenset[Key] = frozenset(),
         stuck: frozenset[str] = frozenset(),
+        reservation: Reservation | None = None,
     ) -> Snapshot:
         """A snapshot of now. `held_back` leaves pods out whose last binding failed a moment ago; nothing is kept for gangs
         that are `resting`. For `earmarks`, `going`, `spent` and `stuck` see `Holders`."""
@@ -332,6 +343,9 @@ class Gangs:
             around=self.neighbourhood.freeze(),
             storage=self.volumes.freeze(),
             counted_as=self.neighbourhood.counted_as,
+            reservation=reservation,
+            there=self._there,
+            limits=self.limits,
             shut=gangs_with(self.gated.of(QueueGate.SHUT), waiting=gang_of, assumed=self._inventory.assumed),
             passed=gangs_with(self.gated.of(QueueGate.OPEN), waiting=gang_of, assumed=self._inventory.assumed),
             holders=Holders(
@@ -347,6 +361,14 @@ class Gangs:
                 stuck=stuck,
             ),
         )
+
+    def _there(self, node: str) -> list[Tenant]:
+        found = []
+        for uid, held in self._inventory.on(node):
+            if held.gang[1]:
+                pod = self._pods.get(held.gang, {}).get(uid)
+                found.append(Tenant(held.shape.requests, self.limits.ends(pod) if pod is not None else math.inf))
+        return found
 
     def _speak(self, preparing: tuple[Preparing, ...]) -> None:
         """Have everybody counted of whom the pods to come of these gangs speak, and nobody else on their account."""

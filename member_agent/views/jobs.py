@@ -289,6 +289,13 @@ class JobView:
         return self.status.outputs
 
     @property
+    def longest(self) -> int | None:
+        """Seconds that a run may take from its start; None where nobody ends it."""
+        if self.record is not None and self.record.max_run_time is not None:
+            return self.record.max_run_time
+        return self.rules.max_run_time
+
+    @property
     def transition(self) -> str:
         """`status.state.lastTransitionTime`."""
         return self.status.state.last_transition_time

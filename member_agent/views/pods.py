@@ -77,6 +77,7 @@ class _PodSpec(PodSpec, frozen=True, rename="camel"):
     restart_policy: str = ""
     volumes: list[_Volume] | None = None
     termination_grace_period_seconds: int = GRACE
+    active_deadline_seconds: int | None = None
 
     def claims(self, pod: str) -> tuple[str, ...]:
         """Names of the claims of this pod; those that are made for it alone are called after it."""
@@ -193,11 +194,12 @@ class PodEnd:
 @dataclass(frozen=True, slots=True)
 class Manner:
     """How a pod leaves: whether it may be evicted for others, for how long after its start it may not, and how long it takes
-    (seconds). Equal ones are one object."""
+    (seconds); `limit`: seconds after its start its kubelet ends it. Equal ones are one object."""
 
     preemptable: bool = True
     cooldown: float = 0.0
     grace: int = GRACE
+    limit: int | None = None
 
 
 PLAIN: Final = Manner()
@@ -207,15 +209,18 @@ def manner_of(meta: Meta, spec: _PodSpec) -> Manner:
     """How the pod leaves; a cool-down that is no duration counts as none."""
     preemptable, grace = may_be_evicted(meta), spec.termination_grace_period_seconds
     text = meta.annotation(keys.COOLDOWN) or meta.label(keys.COOLDOWN)
-    return PLAIN if preemptable and grace == GRACE and not text else _manner(preemptable, text, max(grace, 0))
+    limit = spec.active_deadline_seconds
+    if preemptable and grace == GRACE and not text and limit is None:
+        return PLAIN
+    return _manner(preemptable, text, max(grace, 0), limit)
 
 
 @lru_cache(maxsize=MANNERS_KEPT)
-def _manner(preemptable: bool, text: str, grace: int) -> Manner:
+def _manner(preemptable: bool, text: str, grace: int, limit: int | None) -> Manner:
     cooldown = 0.0
     with contextlib.suppress(InvalidDuration):
         cooldown = golang(text or "0")
-    return Manner(preemptable, cooldown, grace)
+    return Manner(preemptable, cooldown, grace, limit)
 
 
 def seconds_of(time: str) -> float:
@@ -231,7 +236,8 @@ class PodView:
     """A pod. `owner` is the UID of its controller, `group` its PodGroup; `confirmed`: its kubelet reported the end; `trouble`:
     reason and message of a container that cannot start. `job_version` and `index` are what its Job's controller wrote on it.
     `end`: exit code and words of a failed pod, and when it ended; `ends`: containers that ended before the pod has.
-    `nominated`: the node that is being cleared for it; `since`: when it started (wall clock), where it has a cool-down."""
+    `nominated`: the node that is being cleared for it; `since`: when it started (wall clock), where it has a cool-down or
+    a limit."""
 
     namespace: str
     name: str

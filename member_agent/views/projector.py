@@ -154,7 +154,7 @@ class Projector:
             hints=hints_of(meta, OF_PODS),
             nominated=sys.intern(status.nominated_node_name),
             manner=manner,
-            since=seconds_of(status.start_time) if manner.cooldown else 0.0,
+            since=seconds_of(status.start_time) if manner.cooldown or manner.limit is not None else 0.0,
             labels=labels,
             own_labels=own_labels,
             claims=spec.claims(meta.name) if spec.volumes else (),

@@ -107,7 +107,7 @@ class Allocation:
 
     def _try(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> None:
         ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)
-        with self._session.claims.aside(gang):
+        with self._session.claims.aside(gang), self._session.reserved.aside(gang):
             reason = self._barred(gang)
             if reason is None:
                 reason = self._more(gang, pods, again=again) if ready else self._minimum(gang)
@@ -153,13 +153,16 @@ class Allocation:
                 short = None
                 break
             short = short or placed
+        seats = self._session.reserved.seats(gang, needs) if short is not None and full is None else ()
+        if seats:
+            return self._commit(gang, first, seats, rest)
         return self._waits(gang, needs, full=full, short=short)
 
     def _waits(
         self, gang: Waiting, needs: Sequence[tuple[PodShape, int]], *, full: Reason | None, short: Shortage | None
     ) -> Reason | None:
         """Why it waits, and what is kept for it meanwhile: nothing where its queue could not hold it even if it were empty."""
-        kept = self._reserved()
+        kept = self._session.reserved.told
         if self._reserves and (full is None or self._possible(gang, needs)):
             if full is not None:
                 self._kept.setdefault(gang.group.queue, (gang, [Spot(0, shape, count) for shape, count in needs]))
@@ -174,11 +177,6 @@ class Allocation:
         """Whether its queue could hold it if it held nothing else."""
         with self._session.emptied(gang.group.queue):
             return self._over(gang, needs) is None
-
-    def _reserved(self) -> str:
-        """`, 3 kept for <gang>`, or nothing."""
-        reserved = self._session.reserved
-        return "" if reserved is None else f", {int(reserved.sum())} kept for {self._session.reserved_for}"
 
     def _commit(
         self, gang: Waiting, first: Sequence[PodView], placed: Sequence[Spot], rest: Sequence[PodView]
@@ -261,14 +259,12 @@ class Allocation:
 
     def _open(self, domain: Mask | None) -> Mask | None:
         """Nodes of the domain that wait for nobody else."""
-        reserved = self._session.reserved
-        if reserved is None or self._session.claims.owns(domain):
-            return domain
-        return ~reserved if domain is None else domain & ~reserved
+        return domain if self._session.claims.owns(domain) else self._session.reserved.within(domain)
 
     def _surplus(self, pods: Sequence[PodView]) -> str:
         shape, listed = by_shape(pods)[0]
-        return f"the gang has its minimum; {self._session.room.explain(shape, count=len(listed), placed=0)}{self._reserved()}"
+        short = self._session.room.explain(shape, count=len(listed), placed=0)
+        return f"the gang has its minimum; {short}{self._session.reserved.told}"
 
 
 def split(gang: Waiting, pods: Sequence[PodView]) -> tuple[list[PodView], list[PodView]]:

@@ -1,8 +1,8 @@
-"""Keeps nodes for the first gang that finds no room, so that nothing that passes it delays it.
+"""Keeps room on nodes for the first gang that finds none, so that nothing that passes it delays it.
 
-Nobody enforces when pods end, so nothing is expected to be free at a known time: the gang gets nodes on which it would fit once
-the gangs there have ended, those that are emptiest now, and what becomes free there stays free until it starts. Everybody else
-is placed beside them. What other pods hold (those of daemons, of other schedulers) is never expected to come back.
+The gang gets nodes on which it would fit once the gangs there have ended, those that are emptiest now, and has them until it
+starts: what becomes free there and what it wants of it stays free. What others may have there meanwhile `reservations` says.
+What other pods hold (those of daemons, of other schedulers) is never expected to come back.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from typing import Final
 
 import numpy as np
 
+from member_agent.aspects import plain
 from member_agent.room import Amounts, Columns, Layout, Mask, Room, Scores
 from member_agent.scheduling.companions import APART, AWAY, SPREAD
+from member_agent.scheduling.earmarks import Place
+from member_agent.scheduling.reservations import Reservation
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Waiting
 from member_agent.scheduling.storage import FULL, HELD
@@ -50,19 +53,27 @@ class _Emptiest:
 
 
 def reserve(session: OpenSession, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> None:
-    """Reserve nodes for a gang's needs, if none are reserved yet and the cluster could hold it at all."""
+    """Reserve nodes for a gang's needs, if none are reserved yet and the cluster could hold it at all: the same ones as before
+    where they still hold."""
+    if session.reserved.made is None and session.room.ending is not None:
+        found = session.reserved.again(gang, needs) or _chosen(session, gang, needs)
+        if found is not None:
+            session.reserved.make(found)
+
+
+def _chosen(session: OpenSession, gang: Waiting, needs: Sequence[tuple[PodShape, int]]) -> Reservation | None:
     room = session.room
-    if session.reserved is not None or room.ending is None:
-        return
+    assert room.ending is not None
     later = Room(room.layout, room.free + room.ending, room.allocatable, rules=_Emptiest(room))
-    chosen = np.zeros(len(room.layout.names), dtype=np.bool_)
+    names, places = room.layout.names, []
     for shape, count in needs:
         spots = later.place_some(shape, count, within=_open_one_day(room, shape))
         if sum(spot.count for spot in spots) < count:
-            return
-        chosen[[spot.row for spot in spots]] = True
-    session.reserved = chosen
-    session.reserved_for, session.reserved_by = gang.group.name, gang.key
+            return None
+        places += [Place(names[spot.row], plain(shape), spot.count) for spot in spots]
+    # Where ports or pods around decide too, room in amounts is not what it waits for alone.
+    whole = any(shape.minds_others or shape.one_per_node for shape, _ in needs)
+    return Reservation(gang.key, gang.group.name, tuple(places), whole=whole)
 
 
 def _open_one_day(room: Room, shape: PodShape) -> Mask | None:

@@ -79,6 +79,7 @@ class Rounds:
             budgets=budgets,
             earmarks=self.earmarks.told(),
             spent=self.earmarks.spent({key: 0 for key in self.gangs}),
+            reservation=self.plan.reservation,
         )
 
     def round(self, *, seconds: float = 1.0) -> Plan:

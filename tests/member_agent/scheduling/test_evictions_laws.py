@@ -125,7 +125,7 @@ def _minimal(world: Rounds, kept_before: Mapping[tuple[str, str], object]) -> No
     groups = {each.beneficiary for each in world.plan.evictions}
     if len(groups) != 1 or any(each.action == "preempt" for each in world.plan.evictions):
         return
-    if world.plan.reserved:
+    if world.plan.reservation is not None:
         return  # nodes whose room waits for another gang are not open to this one, however free they are
     (key,) = groups
     assert key is not None

@@ -23,6 +23,7 @@ from member_agent.scheduling.earmarks import Earmark
 from member_agent.scheduling.earmarks import Place as Marked
 from member_agent.scheduling.foresight import Foreseer
 from member_agent.scheduling.planner import BUILT_IN, plan
+from member_agent.scheduling.reservations import Reservation
 from member_agent.scheduling.snapshot import Gangs
 from member_agent.views import NodeView, PodView
 from policies import asked
@@ -69,13 +70,14 @@ class Place:
             change = Change((pod.namespace, pod.name), None, pod)
             self.inventory.pod_changed(change)
             self.gangs.pod_changed(change)
+        places = tuple(Marked(name, test_room.shape(1), 1) for name in kept)
         self.foreseer = Foreseer(
             inventory=self.inventory,
             neighbourhood=self.gangs.neighbourhood,
             scheduler="volcano",
             freeze=self.freeze,
             held=self.gangs.held_by_queue,
-            kept=lambda: kept,
+            reservation=lambda: Reservation(("ns", "big"), "big", places, whole=True) if kept else None,
             configuration=lambda: by,
             registry=BUILT_IN,
         )
