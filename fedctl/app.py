@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedctl.cluster_commands import cluster_app
+from fedctl.log_commands import logs
+
 if TYPE_CHECKING:
     from fedctl.flows import Place
 
@@ -18,6 +21,8 @@ app = typer.Typer(
 )
 flow_app = typer.Typer(name="flow", help="JobFlows.", no_args_is_help=True)
 app.add_typer(flow_app)
+app.command()(logs)
+app.add_typer(cluster_app)
 
 EXIT_FLOW_FAILED = 2
 EXIT_NO_SERVER = 3

@@ -55,8 +55,9 @@ class Left:
         """For people."""
         if not self.runs:
             return "no run is left"
-        waiting = f", {self.granted} wait for their turn" if self.granted else ""
-        return f"{_runs(self.runs)} left: {self.stopping} stopping{waiting}"
+        words = [f"{self.stopping} stopping"] if self.stopping else []
+        words += [f"{self.granted} waiting for their turn"] if self.granted else []
+        return f"{_runs(self.runs)} left ({', '.join(words)})"
 
 
 def left_at(cluster: str, *, bindings: Iterable[BindingView], works: Iterable[WorkView]) -> Left:
