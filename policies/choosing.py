@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from policies import estimates, parts, scores, spreading, terms, verdicts
 from policies.estimates import Demand, Option
@@ -20,6 +21,9 @@ from policies.shapes import Gang
 from policies.verdicts import Considered, Verdict, Wake
 
 Judge = Callable[[Question], Verdict]
+
+UNPAID: Final = Verdict("NoOffer", "its nodes may not be paid for as the profile says", (Wake.CLUSTER, Wake.POLICY))
+"""Of a cluster that passed, and whose nodes may not be paid for in any way that the profile allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,8 @@ def _under(
             continue
         standing = _standing(question, verdict, wish=wish, market=market, fits=fits)
         if not standing.options:
-            told[name] = Considered(cluster=name, code="NoOffer", text="its nodes may not be paid for as the profile says")
-            wakes |= {Wake.CLUSTER, Wake.POLICY}
+            told[name] = Considered(cluster=name, code=UNPAID.code, text=UNPAID.text)
+            wakes |= set(UNPAID.wakes)
             continue
         told[name] = Considered(cluster=name, text=verdicts.shortened(verdict.text))
         standings[name], passed[name] = standing, question
@@ -118,7 +122,10 @@ def _under(
         told[each_ranked.cluster] = _scored(told[each_ranked.cluster], each_ranked)
     # While a member that could tell is being asked, what nobody can tell is not tried elsewhere (protocol.md 4).
     guess = any(each.code == AWAITED for each in told.values()) and all(each.unsure for each in standings.values())
-    found = _divided(order, passed, tiers, wish=wish) if order and not guess else Chosen(text=_nobody(told.values()))
+    if order and not guess:
+        found = divided(order, passed, tiers, wish=wish)
+    else:
+        found = Chosen(text=nobody(verdicts.best(told.values())[0], of=len(told)))
     return dataclasses.replace(
         found,
         fitting=len(order),
@@ -135,10 +142,9 @@ def _scored(considered: Considered, by: Ranked) -> Considered:
     return Considered(cluster=considered.cluster, text=considered.text, scores=dict(by.scores), total=round(by.total))
 
 
-def _nobody(told: Iterable[Considered]) -> str:
-    listed = list(told)
-    best, _ = verdicts.best(listed)
-    return f"0 of {len(listed)} clusters fit: " + "; ".join(f"{each.cluster}: {each.text}" for each in best)
+def nobody(best: Iterable[Considered], *, of: int) -> str:
+    """That none of so many clusters fits, and what the best of them lack."""
+    return f"0 of {of} clusters fit: " + "; ".join(f"{each.cluster}: {each.text}" for each in best)
 
 
 def _standing(question: Question, verdict: Verdict, *, wish: Wish, market: Market, fits: Fits) -> Standing:
@@ -196,7 +202,8 @@ def _in_order(standings: Mapping[str, Standing], tiers: Mapping[str, int], *, pr
 
 
 # --- spread and division ---------------------------------------------------------------------------------------------
-def _divided(order: Sequence[Ranked], passed: Mapping[str, Question], tiers: Mapping[str, int], *, wish: Wish) -> Chosen:
+def divided(order: Sequence[Ranked], passed: Mapping[str, Question], tiers: Mapping[str, int], *, wish: Wish) -> Chosen:
+    """Parts over clusters that passed, the best first; of what is not divided, all of it in the first."""
     rule, spread = wish.policy.replicas, wish.policy.spread
     if rule.strategy is None:
         wanted = max((each.least for each in spread), default=1)

@@ -104,14 +104,14 @@ def options(
     allowed = frozenset(markets)
     offer = site.offer
     if offer is None or not offer.classes:
-        return (_without_offer(demand, site, offers=offers, rates=rates),)
+        return (without_offer(demand, site, offers=offers, rates=rates),)
     found, nodes = [], False
     for each in offer.classes:
         if each.name in site.fits:
             nodes = True
             market = Market.SPOT if each.prices is None and each.spot is not None else Market.ON_DEMAND
             if market in allowed:
-                found.append(_option(demand, site, each, None, market, offers=offers, rates=rates))
+                found.append(option(demand, site, each, None, market, offers=offers, rates=rates))
     for pool in offer.pools:
         kind = offer.class_of(pool.node_class)
         if kind is None or not pool_fits(demand.gang, pool, kind):
@@ -119,9 +119,9 @@ def options(
         nodes = True
         for market in Market:
             if market in allowed and prices_of(kind, pool, market) is not None:
-                found.append(_option(demand, site, kind, pool, market, offers=offers, rates=rates))
+                found.append(option(demand, site, kind, pool, market, offers=offers, rates=rates))
     # It passed the filters, so it fits somewhere: on nodes of several classes, or of one that the offer does not name.
-    return tuple(found) if nodes else (_without_offer(demand, site, offers=offers, rates=rates),)
+    return tuple(found) if nodes else (without_offer(demand, site, offers=offers, rates=rates),)
 
 
 def pool_fits(gang: Gang, pool: PoolOffer, kind: ClassOffer) -> bool:
@@ -148,7 +148,7 @@ def prices_of(kind: ClassOffer, pool: PoolOffer | None, market: Market) -> Price
     return pool.prices if pool is not None and pool.prices is not None else kind.prices
 
 
-def _without_offer(demand: Demand, site: Site, *, offers: Mapping[str, OfferView], rates: Mapping[str, float]) -> Option:
+def without_offer(demand: Demand, site: Site, *, offers: Mapping[str, OfferView], rates: Mapping[str, float]) -> Option:
     """A cluster of which nobody said anything: it does the work as others do, for nobody knows what."""
     moved = transfer(demand.reads, site.cluster, offers=offers, rates=rates)
     return Option(
@@ -161,7 +161,7 @@ def _without_offer(demand: Demand, site: Site, *, offers: Mapping[str, OfferView
     )
 
 
-def _option(
+def option(
     demand: Demand,
     site: Site,
     kind: ClassOffer,

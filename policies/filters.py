@@ -143,7 +143,7 @@ def capacity(question: Question) -> Verdict:
         case Answer.NO:
             # Rows are rounded down and a packing may be missed: the member knows better, as long as nothing was sent since.
             fits = told is not None and told.fits > 0 and not question.promised
-            return PASS if fits else _no_room(question.packing.text, told)
+            return PASS if fits else without_room(question.packing.text, told)
         case Answer.UNKNOWN:
             return _told(question, question.packing.text, told, answers=answers is not None)
         case _:
@@ -157,7 +157,7 @@ def _told(question: Question, unknown: str, told: ShapeAnswer | None, *, answers
     if told is None:
         return Verdict(AWAITED, f"{unknown}; it is being asked", (Wake.CAPACITY, Wake.JOB))
     if not told.fits:
-        return _no_room(told.reason or unknown, told)
+        return without_room(told.reason or unknown, told)
     if told.fits > question.alike and not question.unlike:
         return PASS
     if question.overdue:
@@ -165,7 +165,14 @@ def _told(question: Question, unknown: str, told: ShapeAnswer | None, *, answers
     return Verdict(AWAITED, f"{unknown}; its answer is older than what was sent to it since", (Wake.CAPACITY, Wake.JOB))
 
 
-def _no_room(text: str, told: ShapeAnswer | None) -> Verdict:
+def only_member_tells(question: Question, gang: Gang) -> Verdict:
+    """Of a gang that rows have room for, and that only the member can tell more of."""
+    answers = question.capacity.answers if question.capacity is not None else None
+    told = answers.get(question.job.asked_as) if answers is not None else None
+    return _told(question, fit.unsure(gang), told, answers=answers is not None)
+
+
+def without_room(text: str, told: ShapeAnswer | None) -> Verdict:
     """With what the member's scheduler adds: it decides nothing, and tells people what to expect."""
     code = NO_ROOM
     if told is not None and told.after_eviction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -54,6 +54,16 @@ class Rows:
     kind: Array
     free: Array
     count: Array
+    _accepts: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def accepting(self, shape: PodShape) -> npt.NDArray[np.bool_]:
+        """By class, whether a pod of this shape may run there; worked out once for all that say the same of where."""
+        where = (shape.node_selector, shape.node_affinity, shape.tolerations)
+        known = self._accepts.get(where)
+        if known is None:
+            found = [shape.accepts(each.labels, taints=each.taints) for each in self.classes]
+            known = self._accepts[where] = np.array(found, dtype=np.bool_)
+        return known
 
     @property
     def total(self) -> ResourceVector:
@@ -92,14 +102,16 @@ class Room:
         self._source = source
         self._kind, self._free, self._count = source.kind, source.free, source.count
         self._index = {name: at for at, name in enumerate(source.resources)}
-        self._accepts: dict[PodShape, npt.NDArray[np.bool_]] = {}
         self._left: ResourceVector | None = None
+        self._largest: dict[str, int] | None = None
+        self.changes: list[tuple[Array, Array, Array]] | None = None
+        """Where somebody follows: rows that went (negative counts) and came, as (class, free, nodes)."""
 
     def copy(self) -> Room:
         """An independent copy; arrays are shared until one of the two is written."""
         other = Room(self._source)
         other._kind, other._free, other._count = self._kind, self._free, self._count
-        other._accepts, other._left = self._accepts, self._left
+        other._left, other._largest = self._left, self._largest
         return other
 
     @property
@@ -137,12 +149,7 @@ class Room:
     def _eligible(self, shape: PodShape) -> npt.NDArray[np.bool_] | None:
         if any(name not in self._index for name, amount in shape.requests.items() if amount > 0):
             return None
-        known = self._accepts.get(shape)
-        if known is None:
-            classes = self._source.classes
-            known = np.array([shape.accepts(each.labels, taints=each.taints) for each in classes], dtype=np.bool_)
-            self._accepts[shape] = known
-        return known[self._kind] if len(self._kind) else None
+        return self._source.accepting(shape)[self._kind] if len(self._kind) else None
 
     def _demand(self, shape: PodShape) -> tuple[list[int], Array]:
         asked = [(self._index[name], amount) for name, amount in shape.requests.items() if amount > 0]
@@ -152,39 +159,41 @@ class Room:
         """How many pods one node of each row takes."""
         if not at:
             return np.full(len(self._count), limit, dtype=np.int64)
-        copies: Array = np.clip((self._free[:, at] // demand).min(axis=1), 0, limit)
-        return copies
+        copies = self._free[:, at[0]] // demand[0]
+        for column, amount in zip(at[1:], demand[1:].tolist(), strict=True):
+            copies = np.minimum(copies, self._free[:, column] // amount)
+        bounded: Array = np.minimum(np.maximum(copies, 0), limit)
+        return bounded
 
     def _fill(self, order: Array, per_node: Array, demand: Array, at: list[int], pods: int) -> int:
         capacity = per_node[order] * self._count[order]
         before = np.concatenate(([0], np.cumsum(capacity)[:-1]))
-        wanted = np.clip(pods - before, 0, capacity)
-        used = order[wanted > 0]
-        self._free, self._count, self._left = self._free.copy(), self._count.copy(), None
-        spare: list[tuple[int, Array, int]] = []
-        for row, amount in zip(used.tolist(), wanted[wanted > 0].tolist(), strict=True):
-            spare += self._split(row, amount, int(per_node[row]), demand, at)
-        if spare:
-            self._kind = np.concatenate((self._kind, np.array([kind for kind, _, _ in spare], dtype=np.int64)))
-            self._free = np.concatenate((self._free, np.array([free for _, free, _ in spare], dtype=np.int64)))
-            self._count = np.concatenate((self._count, np.array([count for _, _, count in spare], dtype=np.int64)))
-        return int(wanted.sum())
+        wanted = np.minimum(np.maximum(pods - before, 0), capacity)
+        used, amounts = order[wanted > 0], wanted[wanted > 0]
+        self._split(used, amounts, per_node[used], demand, at)
+        return int(amounts.sum())
 
-    def _split(self, row: int, amount: int, each: int, demand: Array, at: list[int]) -> list[tuple[int, Array, int]]:
-        """Put `amount` pods on the nodes of a row, `each` at most on one: full nodes stay the row, the others are split off."""
-        full, rest = divmod(amount, each)
-        untouched = int(self._count[row]) - full - (1 if rest else 0)
-        kind, before = int(self._kind[row]), self._free[row].copy()
-        spare = []
-        if rest:
-            partly = before.copy()
-            partly[at] -= demand * rest
-            spare.append((kind, partly, 1))
-        if untouched:
-            spare.append((kind, before, untouched))
-        self._free[row, at] -= demand * each
-        self._count[row] = full
-        return spare
+    def _split(self, used: Array, amounts: Array, each: Array, demand: Array, at: list[int]) -> None:
+        """Put `amounts` pods on the nodes of rows, `each` at most on one: full nodes stay the row, the others are split off."""
+        full, rest = np.divmod(amounts, each)
+        kind, before, nodes = self._kind[used], self._free[used], self._count[used]
+        partly = before.copy()
+        partly[:, at] -= demand * rest[:, None]
+        after = before.copy()
+        after[:, at] -= demand * each[:, None]
+        # Of each row at most two are split off: a node that is not full, and those that nothing is put on.
+        kinds = np.repeat(kind, 2)
+        frees = np.stack((partly, before), axis=1).reshape(-1, before.shape[1])
+        counts = np.stack(((rest > 0).astype(np.int64), nodes - full - (rest > 0)), axis=1).reshape(-1)
+        some = counts > 0
+        free, count = self._free.copy(), self._count.copy()
+        free[used], count[used] = after, full
+        self._kind = np.concatenate((self._kind, kinds[some]))
+        self._free = np.concatenate((free, frees[some]))
+        self._count = np.concatenate((count, counts[some]))
+        self._left = None
+        if self.changes is not None:
+            self.changes += [(kind, before, -nodes), (kind, after, full), (kinds[some], frees[some], counts[some])]
 
     def take_all(self, pods: Sequence[tuple[PodShape, int]]) -> tuple[PodShape, int, int] | None:
         """Place everything, the most demanding shape first; answers (shape, placed, wanted) of the first that did not fit."""
@@ -208,9 +217,11 @@ class Room:
 
     def _weight(self, shape: PodShape) -> tuple[float, str]:
         """Dominant share of the room; ties by text, so that the order is defined."""
-        largest = self._source.free.max(axis=0) if len(self._source.free) else np.zeros(len(self._index), np.int64)
+        if self._largest is None:
+            top = self._source.free.max(axis=0) if len(self._source.free) else np.zeros(len(self._index), np.int64)
+            self._largest = dict(zip(self._source.resources, top.tolist(), strict=True))
         shares = [
-            amount / max(int(largest[self._index[name]]), 1) if name in self._index else float("inf")
+            amount / max(self._largest[name], 1) if name in self._index else float("inf")
             for name, amount in shape.requests.items()
             if amount > 0
         ]
@@ -244,8 +255,13 @@ def pack(room: Room, gang: Gang) -> Packing:
         return Packing(Answer.NO, text=f"{placed} of {wanted} pods ({_amounts(shape)}) fit: {trial.shortage(shape)}")
     whole = least == everything or room.copy().take_all(everything) is None
     if gang.unknown:
-        return Packing(Answer.UNKNOWN, text=f"only the member can tell: {gang.unknown}", whole=whole)
+        return Packing(Answer.UNKNOWN, text=unsure(gang), whole=whole)
     return Packing(Answer.FITS, whole=whole)
+
+
+def unsure(gang: Gang) -> str:
+    """What of a gang rows do not decide, for people."""
+    return f"only the member can tell: {gang.unknown}"
 
 
 def _amounts(shape: PodShape) -> str:

@@ -16,7 +16,7 @@ def balance(question: Question) -> int:
     if question.room is None:
         return 0
     free = question.room.free
-    shares = [amount / max(free.get(name), 1) for name, amount in question.gang.requests.items() if amount > 0]
+    shares = [float(amount) / float(max(free.get(name), 1)) for name, amount in question.gang.requests.items() if amount > 0]
     return _bounded(100 * (1 - max(shares, default=0.0)))
 
 

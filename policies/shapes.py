@@ -120,6 +120,7 @@ class Gang:
     tasks: tuple[Task, ...]
     minimum: int
     digest: str = field(default="", compare=False)
+    _requests: ResourceVector | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def replicas(self) -> int:
@@ -128,8 +129,10 @@ class Gang:
 
     @property
     def requests(self) -> ResourceVector:
-        """What all pods ask for together."""
-        return total(task.shape.requests * task.replicas for task in self.tasks)
+        """What all pods ask for together; worked out once, because every round asks."""
+        if self._requests is None:
+            object.__setattr__(self, "_requests", total(task.shape.requests * task.replicas for task in self.tasks))
+        return self._requests  # type: ignore[return-value]
 
     @property
     def unknown(self) -> str:

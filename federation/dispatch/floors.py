@@ -48,6 +48,8 @@ def _path(queue: str, *, capacity_parents: Mapping[str, str]) -> list[str]:
 def floor_of(member: Member) -> Floor:
     """A member's rows less everything promised to it."""
     floor = Floor(member, Room(member.capacity.rows) if member.capacity is not None else None)
+    if floor.room is not None:
+        floor.room.changes = []
     for queue, gang in member.promised:
         floor.take(gang, queue=queue)
     return floor

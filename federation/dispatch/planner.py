@@ -27,7 +27,7 @@ from federation.dispatch.items import (
 )
 from federation.dispatch.look import Look, Patience
 from federation.dispatch.observing import look, start_timeout_of
-from federation.dispatch.placing import Asked, Chooser
+from federation.dispatch.placing import Asked, Choice, Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
 from policies import durations, federated_quotas, parts, queueing
 from policies.departures import FOREVER
@@ -74,6 +74,7 @@ class Planning:
         self._holdings = list(snapshot.holdings)
         self._chooser = Chooser(snapshot, rules=rules)
         self._pool = Pool()
+        self._refusals: dict[str, Refusal | None] = {}
         self._items: list[Item] = []
         self._unseen = deque(sorted(snapshot.cases, key=self._first))
         self._left: list[Case] = []
@@ -262,7 +263,7 @@ class Planning:
         if candidate.case.order is not None and candidate.case.order.value in ENDED_HERE:
             self._end(candidate, candidate.case.order)
             return
-        refusal = _spec_refusal(job) or queueing.refusal(job.queue, queues=self._snapshot.queues)
+        refusal = _spec_refusal(job) or self._queue_refusal(job.queue)
         if refusal is not None:
             self._refuse(candidate, refusal)
         elif seen.run.state is RunState.HELD:
@@ -270,6 +271,12 @@ class Planning:
             self._tell(candidate, Act.HOLD, Decision(outcome=Outcome.HELD, reason=held.value if held else "", wakes=[Wake.JOB]))
         elif job.gang is not None:
             self._choose(candidate, job.gang)
+
+    def _queue_refusal(self, name: str) -> Refusal | None:
+        """Once for all Jobs of a queue."""
+        if name not in self._refusals:
+            self._refusals[name] = queueing.refusal(name, queues=self._snapshot.queues)
+        return self._refusals[name]
 
     def _end(self, candidate: _Waiting, order: Order) -> None:
         """A Command ends a Job that does not run: it never will."""
@@ -307,7 +314,7 @@ class Planning:
         if not choice.parts:
             if choice.asks:
                 self._asks.append((candidate.case.key, job.asked_as, choice.asks))
-            self._tell(candidate, Act.WAIT, choice.decision)
+            self._tell(candidate, Act.WAIT, choice.bare, words=choice)
             return
         shares = {part.cluster: self._share(part, gang) for part in choice.parts}
         requests = sum((each.requests for each in shares.values()), gang.requests * 0)
@@ -355,13 +362,15 @@ class Planning:
             fences=fences,
         )
 
-    def _tell(self, candidate: _Waiting, act: Act, decision: Decision, *, queue: str = "") -> None:
-        """Write why it does not run, if that is news: at once when the reason changes, else now and then."""
+    def _tell(self, candidate: _Waiting, act: Act, decision: Decision, *, queue: str = "", words: Choice | None = None) -> None:
+        """Write why it does not run, if that is news: at once when the reason changes, else now and then. `words` finds the
+        words of a decision that comes without."""
         case, seen = candidate.case, candidate.seen
         known = case.binding.decision if case.binding is not None else None
         turned = known is None or (known.outcome, known.reason) != (decision.outcome, decision.reason)
         news = turned or (not decision.same_as(known) and case.told >= self._rules.explain_every)
         if case.binding is None or seen.changed or news:
+            decision = words.decision if words is not None else decision
             self._items.append(self._decide(candidate, act=act, seen=seen, decision=decision, queue=queue))
 
 

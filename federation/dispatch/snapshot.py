@@ -9,6 +9,7 @@ from typing import Final
 
 from apis.cluster_orders import Declaration
 from apis.vectors import ResourceVector
+from federation.dispatch.terrain import Terrain
 from policies.capacities import CapacityView
 from policies.federated_quotas import FederatedQuotaView, Holding
 from policies.members import ClusterView, PriorityView, QueueView
@@ -110,6 +111,8 @@ class Snapshot:
     """What live Jobs ask for in the namespaces that have quotas."""
     history: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Seconds that runs of a template took, on nodes of throughput 1, the newest last."""
+    terrain: Terrain | None = None
+    """Columns of an earlier round: what of them is still so is used again."""
 
 
 @dataclass(frozen=True, slots=True)
