@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from apis.kinds import Kind
 
@@ -77,6 +77,7 @@ class Preconditions:
     resource_version: str | None = None
 
 
+@runtime_checkable
 class Streams(Protocol):
     """Answers that are read while they come: logs."""
 

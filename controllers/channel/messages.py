@@ -17,6 +17,10 @@ CONTROL: Final = "/channel/v1/control"
 """Where an agent opens its WebSocket."""
 ANSWERS: Final = "/channel/v1/answers/"
 """Followed by the number of a request: where an agent posts a long answer."""
+GROUP: Final = "channel.volcano-federation.io"
+VERSION: Final = "v1alpha1"
+API: Final = f"/apis/{GROUP}/{VERSION}"
+"""Where people find the hub's end behind an API server."""
 RECORDS: Final = "application/jsonl"
 """Media type of a long answer: one record per line."""
 
@@ -125,6 +129,11 @@ _records = msgspec.json.Decoder(Record)
 
 class BadMessage(ValueError):
     """Something that is no message; says why."""
+
+
+def log_path(namespace: str, job: str) -> str:
+    """Where the logs of a Job are."""
+    return f"{API}/namespaces/{namespace}/jobs/{job}/log"
 
 
 def encode(message: Ask | Said | Record) -> bytes:

@@ -16,7 +16,7 @@ from typing import Final
 from aiohttp import web
 
 from controllers.channel import messages
-from controllers.channel.messages import Lines, LogOptions, Notice, Record
+from controllers.channel.messages import GROUP, VERSION, Lines, LogOptions, Notice, Record
 from controllers.channel.plaintext import Interleaved, page
 from controllers.channel.settings import Limits
 from controllers.channel.tls import peer_of
@@ -30,10 +30,6 @@ from machinery.port import Port
 
 log = logging.getLogger(__name__)
 
-GROUP: Final = "channel.volcano-federation.io"
-VERSION: Final = "v1alpha1"
-ROOT: Final = f"/apis/{GROUP}/{VERSION}"
-LOG: Final = ROOT + "/namespaces/{namespace}/jobs/{name}/log"
 MEDIA: Final = {"text": "text/plain", "json": messages.RECORDS, "html": "text/html"}
 SAFE: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -99,8 +95,8 @@ class PeopleDoor:
         made.router.add_get("/healthz", _healthz)
         made.router.add_get("/apis", _groups)
         made.router.add_get(f"/apis/{GROUP}", _group)
-        made.router.add_get(ROOT, _resources)
-        made.router.add_get(LOG, self._log)
+        made.router.add_get(messages.API, _resources)
+        made.router.add_get(messages.log_path("{namespace}", "{name}"), self._log)
         return made
 
     async def _log(self, request: web.Request) -> web.StreamResponse:

@@ -21,8 +21,8 @@ import orjson
 from apis import keys, kinds, naming, runs
 from apis.kinds import Kind
 from apis.runs import BindingRun, Part, RunRecord, Share
+from controllers.channel.messages import log_path
 from controllers.channel.settings import AgentChannel, AgentsDoor, HubChannel, Limits, PeopleDoor
-from federation.channel.people import ROOT
 from federation.channel.service import Channel
 from machinery import errors
 from machinery.clock import Chance, Ids, SystemClock
@@ -339,7 +339,7 @@ class House:
         if client is not None:
             context.load_cert_chain(*client)
         sent = {**({"Authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
-        url = f"{self.people_url}{ROOT}/namespaces/{namespace}/jobs/{name}/log"
+        url = f"{self.people_url}{log_path(namespace, name)}"
         async with (
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session,
             session.get(url, headers=sent, params=query) as answer,

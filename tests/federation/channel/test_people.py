@@ -12,10 +12,10 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from apis import kinds
+from controllers.channel.messages import API, GROUP
 from controllers.channel.tls import Peer
 from federation.channel import identity
 from federation.channel.identity import FrontProxy, User
-from federation.channel.people import GROUP, ROOT
 from tests.federation.channel.house import TEAM, House, house, until
 
 PROXY = FrontProxy("pem", names=("front-proxy",))
@@ -162,7 +162,7 @@ async def test_it_says_of_itself_what_an_aggregated_api_must(tmp_path: Path) -> 
         context = ssl.create_default_context(cadata=built.hub_ca.ca.read_text())
         connector = aiohttp.TCPConnector(ssl=context)
         async with aiohttp.ClientSession(built.people_url, connector=connector) as session:
-            async with session.get(ROOT) as answer:
+            async with session.get(API) as answer:
                 resources = await answer.json()
             assert (resources["groupVersion"], resources["resources"][0]["name"]) == (f"{GROUP}/v1alpha1", "jobs/log")
             async with session.get("/apis") as answer:
