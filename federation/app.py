@@ -39,6 +39,7 @@ from federation.dispatch.controller import DispatchController
 from federation.dispatch.rounds import Pace
 from federation.dispatch.snapshot import Rules
 from federation.fences import Fences
+from federation.joining.controller import JoiningController
 from federation.objects.controller import ObjectsController
 from federation.objects.snapshot import Rules as ObjectRules
 from federation.places import BindingPlaces
@@ -250,6 +251,7 @@ async def _roles(
         roles.create_task(informers.run(), name="informers")
         for name, role in (
             ("clusters", clusters),
+            ("joining", JoiningController(port=port, informers=informers, events=events, clock=clock)),
             ("rights", RightsController(port=port, informers=informers, clock=clock)),
             ("queueing", queueing),
             ("dependencies", dependencies),

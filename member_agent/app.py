@@ -34,6 +34,9 @@ from machinery.readiness import Heartbeat, Readiness
 from member_agent.fencing.controller import Fencer
 from member_agent.fencing.lease import Identity
 from member_agent.jobs.plugins import Registry
+from member_agent.joining import command as joining
+from member_agent.joining.joiner import Joiner, Place
+from member_agent.joining.renewal import Renewed, keep_young, until_replaced
 from member_agent.modes import AUTO, Choice, ModeKeeper, Ruling, WrittenMode
 from member_agent.roles import LEADER, Ground, Role, build, runs_jobs
 from member_agent.settings import AgentSettings, FencerSettings, ProtocolTimes
@@ -212,6 +215,7 @@ async def _system_namespace(local: Port, *, clock: Clock) -> None:
 # --- the command -----------------------------------------------------------------------------------------------------
 
 main = typer.Typer(name="member-agent", no_args_is_help=True, add_completion=False, help="The agent of a member cluster.")
+main.command("join")(joining.join)
 
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of this member at the hub.")]
 HubConfig = Annotated[Path, typer.Option("--hub-kubeconfig", help="Kubeconfig of the hub.")]
@@ -220,6 +224,12 @@ LocalConfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Kubeconf
 LocalContext = Annotated[str | None, typer.Option("--context", help="Context in it; none: its current one.")]
 HealthPort = Annotated[int | None, typer.Option("--health-port", help="Serve /healthz, /readyz and /metrics here.")]
 Config = Annotated[Path | None, typer.Option("--config", help="YAML file with settings of the agent; options win over it.")]
+CredentialSecret = Annotated[
+    str,
+    typer.Option(
+        "--credential-secret", help="Secret of the agent's namespace from which --hub-kubeconfig is mounted: renewed in time."
+    ),
+]
 ModeOption = Annotated[
     Choice | None,
     typer.Option("--mode", help="Who runs Jobs here; auto (the default): a Volcano that is alive, else the agent."),
@@ -254,6 +264,7 @@ def run(
     region: Annotated[str, typer.Option(help="Region of the cluster.")] = "",
     zone: Annotated[list[str] | None, typer.Option(help="Zone of the cluster; may be given several times.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="Label key=value of the Cluster; several times.")] = None,
+    credential_secret: CredentialSecret = "",
     health_port: HealthPort = None,
     config: Config = None,
     mode: ModeOption = None,
@@ -286,6 +297,11 @@ def run(
             _streams(kubeconfig, context, settings=settings) as streams,
             asyncio.TaskGroup() as group,
         ):
+            group.create_task(until_replaced(hub_kubeconfig, clock=clock), name="credential")
+            if credential_secret:
+                place = Place(credential_secret, keys.SYSTEM_NAMESPACE)
+                joiner = Joiner(ports.local, clock=clock, cluster=cluster, place=place, opened=joining.opened)
+                group.create_task(keep_young(joiner, clock=clock), name="renewal")
             chance, admission = Chance(), None
             if settings.admission is not None:
                 admission = Admission(
@@ -332,7 +348,11 @@ def fencer(
     metrics = Metrics(registry)
 
     async def serve() -> None:
-        async with _ports(hub_kubeconfig, hub_context, kubeconfig, context, clock=clock, metrics=metrics) as ports:
+        async with (
+            _ports(hub_kubeconfig, hub_context, kubeconfig, context, clock=clock, metrics=metrics) as ports,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(until_replaced(hub_kubeconfig, clock=clock), name="credential")
             await run_fencer(
                 ports.hub, ports.local, clock=clock, chance=Chance(), ids=Ids(), settings=settings, heartbeat=heartbeat
             )
@@ -417,7 +437,10 @@ def _start(
     """Run until SIGTERM or SIGINT; a leader releases its Lease on the way out."""
     logs.set_up()
     server = HealthServer(registry, ready=ready, port=health_port) if health_port is not None else None
-    raise typer.Exit(shutdown.run(lambda: _with_health(serve, server=server)))
+    try:
+        raise typer.Exit(shutdown.run(lambda: _with_health(serve, server=server)))
+    except* Renewed:
+        log.info("the credential for the hub was replaced: starting again with it is up to whoever runs this program")
 
 
 async def _with_health(serve: Serve, *, server: HealthServer | None) -> None:

@@ -38,6 +38,7 @@ from member_agent.probes import PodProber
 from member_agent.queues.controller import QueueController
 from member_agent.queues.controller import Stores as QueueStores
 from member_agent.reporting.controller import ReportingController
+from member_agent.reporting.offering import OfferController
 from member_agent.reporting.stores import Stores as ReportStores
 from member_agent.reporting.stores import project_capacity
 from member_agent.scheduling.controller import SchedulingController
@@ -135,7 +136,7 @@ def build(ground: Ground) -> Sequence[Role]:
     reporting = _reporting(ground, stores, ledger, works, foresight=scheduling.foresight if scheduling is not None else None)
     channel = _channel(ground, stores)
     if runs_jobs(ground.ruling):
-        return [*(placing or ()), works, _plain(ground, stores), reporting, *_jobs(ground, stores), *channel]
+        return [*(placing or ()), works, _plain(ground, stores), reporting, *_jobs(ground, stores), *channel, _offer(ground)]
     if ground.ruling.stands_off:
         return [reporting]
     upstream = UpstreamController(
@@ -145,7 +146,7 @@ def build(ground: Ground) -> Sequence[Role]:
         clock=ground.clock,
         settings=ground.settings.upstream,
     )
-    return [works, _plain(ground, stores), reporting, upstream, *channel]
+    return [works, _plain(ground, stores), reporting, upstream, *channel, _offer(ground)]
 
 
 def _home(ground: Ground) -> str:
@@ -252,6 +253,10 @@ def _plain(ground: Ground, stores: Stores) -> PlainController:
         clock=ground.clock,
         settings=ground.settings.works,
     )
+
+
+def _offer(ground: Ground) -> OfferController:
+    return OfferController(hub=ground.hub, clock=ground.clock, cluster=ground.settings.cluster, sheet=ground.settings.offer)
 
 
 def _reporting(

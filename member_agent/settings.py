@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from apis import keys
+from apis.offer import OfferSpec
 from controllers.admission.settings import AdmissionSettings
 from controllers.channel.settings import AgentChannel
 from member_agent.works import carried
@@ -276,6 +277,9 @@ class AgentSettings(_Settings):
     region: str = Field(default="", description="as Cluster.spec.region")
     zones: tuple[str, ...] = Field(default=(), description="as Cluster.spec.zones")
     labels: dict[str, str] = Field(default_factory=dict, description="labels of the Cluster, for policies")
+    offer: dict[str, Any] | None = Field(
+        default=None, description="the price sheet: spec of the ClusterOffer that the agent publishes; none: people write it"
+    )
     identity: str = Field(default="", description="name in the leader election; a random one when empty")
     mode: ModeSetting = Field(
         default="auto", description="who runs Jobs here; auto: a Volcano whose Leases are renewed, else the agent itself"
@@ -294,6 +298,13 @@ class AgentSettings(_Settings):
     admission: AdmissionSettings | None = Field(
         default=None, description="the webhook server; without it none is run and no configuration touched"
     )
+
+    @field_validator("offer")
+    @classmethod
+    def _is_an_offer(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if value is not None:
+            OfferSpec.model_validate(value)
+        return value
 
     @model_validator(mode="before")
     @classmethod

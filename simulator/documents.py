@@ -12,6 +12,9 @@ SYSTEM_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGra
 def split(old: Stored, doc: Doc, *, subresource: str | None) -> Doc:
     """What this subresource may change, the rest as it was."""
     strategy = schemas.traits(old.kind)
+    if subresource == "approval":
+        said = {**(old.doc.get("status") or {}), "conditions": (doc.get("status") or {}).get("conditions") or []}
+        return {**old.doc, "metadata": dict(old.doc["metadata"]), "status": said}
     if subresource == "status":
         kept = {name: value for name, value in old.doc.items() if name not in ("status", "apiVersion", "kind")}
         metadata = old.doc["metadata"] if strategy.custom else doc["metadata"]

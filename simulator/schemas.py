@@ -50,7 +50,16 @@ _WORKLOADS = frozenset(
         kinds.RAY_JOB,
     }
 )
-_WITH_STATUS = _WORKLOADS | {kinds.POD, kinds.NODE, kinds.NAMESPACE, kinds.CRD, kinds.CLAIM, kinds.VOLUME, kinds.SERVICE}
+_WITH_STATUS = _WORKLOADS | {
+    kinds.SIGNING_REQUEST,
+    kinds.POD,
+    kinds.NODE,
+    kinds.NAMESPACE,
+    kinds.CRD,
+    kinds.CLAIM,
+    kinds.VOLUME,
+    kinds.SERVICE,
+}
 _WITH_GENERATION = _WORKLOADS | {kinds.POD, kinds.CRD, kinds.NETWORK_POLICY}
 _NO_STATUS = frozenset(
     {
@@ -80,6 +89,13 @@ def traits(kind: Kind) -> Traits:
         create_on_put=kind in {kinds.LEASE, kinds.EVENT},
         generation=custom or kind in _WITH_GENERATION,
     )
+
+
+@cache
+def subresources(kind: Kind) -> frozenset[str | None]:
+    """What of a kind can be written; None is the object itself."""
+    extra = ("approval",) if kind == kinds.SIGNING_REQUEST else ()
+    return frozenset((None, *(("status",) if traits(kind).status else ()), *extra))
 
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

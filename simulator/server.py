@@ -243,7 +243,7 @@ class ApiServer:
         `conditional`: a missing resourceVersion is refused where the kind's strategy does not allow it (PUT).
         """
         kind, strategy = old.kind, schemas.traits(old.kind)
-        if subresource not in (None, "status") or (subresource == "status" and not strategy.status):
+        if subresource not in schemas.subresources(kind):
             raise self.failure(404, "NotFound", "the server could not find the requested resource")
         self.check_type(kind, doc)
         metadata: Doc = doc.setdefault("metadata", {})

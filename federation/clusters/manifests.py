@@ -27,7 +27,7 @@ class _Plain(yaml.SafeDumper):
 def files() -> Iterator[tuple[str, str]]:
     """Name and text of every file."""
     yield "flow-control.yaml", _text(body for _, body in fairness.manifests(NAMESPACE))
-    yield "fence-policy.yaml", _text((guard.policy(), guard.binding()))
+    yield "fence-policy.yaml", _text((guard.policy(), guard.binding(), guard.offer_policy(), guard.binding(guard.OFFER)))
     yield "review-policy.yaml", _text((creators.policy(), creators.binding()))
 
 

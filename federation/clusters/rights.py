@@ -1,5 +1,5 @@
-"""What an agent may do at the hub: read its Works and say how they stand, renew its Lease, publish its capacity, and speak for
-its own Cluster. Nothing else, and nothing of any other member (protocol.md 8).
+"""What an agent may do at the hub: read its Works and say how they stand, renew its Lease, publish its capacity and its prices,
+speak for its own Cluster. Nothing else, and nothing of any other member (protocol.md 8).
 
 The rights of a member hang on a group that its certificate carries and that names it, or on its ServiceAccount in its execution
 namespace where the hub signs no client certificates.
@@ -69,6 +69,7 @@ def _own(cluster: str) -> list[Doc]:
     return [
         _rule(kinds.CLUSTER, ["get", "update"], names=[cluster]),
         _rule(kinds.CLUSTER, ["update"], subresource="status", names=[cluster]),
+        _rule(kinds.CLUSTER_OFFER, ["create", "patch"], names=[cluster]),
     ]
 
 

@@ -46,6 +46,9 @@ capabilities: {drop: [ALL]}
 {{- if .Values.admission.enabled -}}
 {{- $_ := set $own "admission" (dict "service" (include "member.name" .) "namespace" .Release.Namespace "port" (int .Values.admission.port) "secret" "member-agent-webhook") -}}
 {{- end -}}
+{{- if .Values.priceSheet -}}
+{{- $_ := set $own "offer" .Values.priceSheet -}}
+{{- end -}}
 {{- if .Values.scheduler.configuration -}}
 {{- $_ := set $own "scheduling" (dict "configuration" "/etc/member-agent/scheduler.conf") -}}
 {{- end -}}
