@@ -15,7 +15,7 @@ from apis import keys
 from apis.offer import OfferSpec
 from controllers.admission.settings import AdmissionSettings
 from controllers.channel.settings import AgentChannel
-from member_agent.works import carried
+from member_agent import carried
 
 ModeSetting = Literal["auto", "builtin", "volcano"]
 

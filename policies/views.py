@@ -192,6 +192,9 @@ class BindingView:
     ended: str = ""
     stage: tuple[int, Stage] = (0, Stage.NOTHING)
     """Epoch and stage that the binding's status tells of."""
+    generation: int = 0
+    scheduled: str = ""
+    """Since when its condition Scheduled is as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,6 +441,8 @@ class Projections:
             decision=decision.gist() if decision is not None else None,
             ended=ended,
             stage=_stage(read.status.conditions, ended=ended),
+            generation=meta.generation,
+            scheduled=_since(read.status.conditions, "Scheduled"),
         )
 
     def work(self, document: bytes) -> WorkView:
@@ -521,6 +526,10 @@ def _work_record(text: str | None, *, where: str) -> tuple[runs.RunRecord | None
 
 def _ended(conditions: list[Condition] | None) -> str:
     return next((each.reason for each in conditions or [] if each.type == FINISHED and each.status == "True"), "")
+
+
+def _since(conditions: list[Condition] | None, type: str) -> str:
+    return next((each.last_transition_time or "" for each in conditions or [] if each.type == type), "")
 
 
 def _stage(conditions: list[Condition] | None, *, ended: str) -> tuple[int, Stage]:

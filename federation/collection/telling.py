@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,12 +10,16 @@ import msgspec
 
 from apis.runs import Failover
 from policies import folding, statuses
-from policies.folding import Folded
+from policies.folding import Folded, Item
 from policies.runs import Run, RunState
 from policies.statuses import JobStatus
-from policies.verdicts import Outcome
+from policies.verdicts import Outcome, shortened
 from policies.views import FINISHED, STARTED, BindingView, JobView, Stage, WorkView
 
+NAMED: Final = 5
+"""Clusters that a condition names; more are counted."""
+STATUS_BUDGET: Final = 1536
+"""Bytes of members' statuses in one binding, which has 4 KiB in all (protocol.md 7); the Works have them in full."""
 _STAGE_TEXT: Final = {Stage.SCHEDULED: "Scheduled", Stage.STARTED: "Started", Stage.ENDED: "Ended"}
 
 
@@ -88,23 +92,51 @@ def _job_status(
 def _binding_status(binding: BindingView, folded: Folded, *, stage: Stage, epoch: int, now: str) -> dict[str, Any]:
     """Status of a ResourceBinding (reference/karmada.md 5.1), with our conditions Started and Finished."""
     applied = bool(folded.items) and all(item.applied for item in folded.items)
-    conditions = [
-        _condition("Scheduled", True, "Success", f"placed on {', '.join(binding.clusters) or 'no cluster'}", now),
-        _condition("FullyApplied", applied, "FullyAppliedSuccess" if applied else "FullyAppliedFailed", "", now),
-        _condition(STARTED, stage >= Stage.STARTED, _STAGE_TEXT[stage], f"epoch {epoch}", now),
+    told = binding.stage[0] == epoch and binding.stage[1] is not Stage.NOTHING
+    since = (binding.scheduled if told else "") or now
+    said: list[tuple[str, bool, str, str, str]] = [
+        ("Scheduled", True, "Success", _where(binding.clusters), since),
+        ("FullyApplied", applied, "FullyAppliedSuccess" if applied else "FullyAppliedFailed", "", now),
+        (STARTED, stage >= Stage.STARTED, _STAGE_TEXT[stage], f"epoch {epoch}", now),
     ]
     if stage is Stage.ENDED:
-        conditions.append(_condition(FINISHED, True, folded.ended or binding.ended, f"epoch {epoch}", now))
-    items = [
-        {
-            "clusterName": item.cluster,
-            "applied": bool(item.applied),
-            "health": "Healthy" if item.applied else "Unknown",
-            **({"status": _brief(item.status)} if item.status is not None else {}),
-        }
-        for item in folded.items
-    ]
-    return {"conditions": conditions, "aggregatedStatus": items}
+        said.append((FINISHED, True, folded.ended or binding.ended, f"epoch {epoch}", now))
+    return {
+        "conditions": [_condition(*each, generation=binding.generation) for each in said],
+        "aggregatedStatus": _items(folded),
+        "schedulerObservedGeneration": binding.generation,
+        "lastScheduledTime": since,
+    }
+
+
+def _where(clusters: Sequence[str]) -> str:
+    named = ", ".join(clusters[:NAMED]) or "no cluster"
+    more = f" and {len(clusters) - NAMED} more" if len(clusters) > NAMED else ""
+    return f"placed on {named}{more}"
+
+
+def _items(folded: Folded) -> list[dict[str, Any]]:
+    """By cluster; statuses as far as they fit."""
+    items, left = [], STATUS_BUDGET
+    for item in folded.items:
+        told: dict[str, Any] = {"clusterName": item.cluster, "applied": bool(item.applied), "health": _health(item)}
+        if item.applied is False:
+            told["appliedMessage"] = shortened(item.message)
+        if item.status is not None:
+            brief = _brief(item.status)
+            left -= len(msgspec.json.encode(brief))
+            if left >= 0:
+                told["status"] = brief
+        items.append(told)
+    return items
+
+
+def _health(item: Item) -> str:
+    """As Karmada has it for a Volcano Job (reference/karmada.md 5.4), but that an aborted one is not well either."""
+    if not item.applied:
+        return "Unknown"
+    phase = item.status.state.phase if item.status is not None else ""
+    return "Unhealthy" if phase in ("Failed", "Aborted", "Terminated") else "Healthy"
 
 
 def _brief(status: JobStatus) -> dict[str, Any]:
@@ -113,13 +145,14 @@ def _brief(status: JobStatus) -> dict[str, Any]:
     return statuses.plain(kept)
 
 
-def _condition(type: str, status: bool, reason: str, message: str, now: str) -> dict[str, Any]:
+def _condition(type: str, status: bool, reason: str, message: str, since: str, *, generation: int) -> dict[str, Any]:
     return {
         "type": type,
         "status": "True" if status else "False",
         "reason": reason,
         "message": message,
-        "lastTransitionTime": now,
+        "observedGeneration": generation,
+        "lastTransitionTime": since,
     }
 
 

@@ -18,8 +18,8 @@ import orjson
 from apis import keys, kinds
 from apis.runs import RefusalReason
 from machinery import errors
+from member_agent import carried
 from member_agent.views import Condition, WorkView, condition, status_digest
-from member_agent.works import carried
 from member_agent.works.applier import PRUNED
 from member_agent.works.planner import PROTECTED, Refuse
 from member_agent.works.report import Status, Urgency

@@ -19,9 +19,10 @@ from machinery.informer import Change, Informer, Informers, Key, is_newer
 from machinery.port import Document, PatchType, Port, Preconditions
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
+from member_agent import carried
 from member_agent.settings import WorkSettings
 from member_agent.views import Meta, WorkView, project_work
-from member_agent.works import carried, plain
+from member_agent.works import plain
 from member_agent.works.applier import WorkApplier
 from member_agent.works.namespaces import Namespaces
 from member_agent.works.pace import Pace

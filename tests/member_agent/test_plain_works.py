@@ -7,8 +7,9 @@ import pytest
 
 from apis import keys, kinds, naming
 from machinery import errors
+from member_agent import carried
 from member_agent.views import WorkView, project_work
-from member_agent.works import carried, plain
+from member_agent.works import plain
 from member_agent.works.plain import Apply, Keep
 from member_agent.works.planner import Refuse
 from tests.member_agent.world import EAST, HOME, Doc, Stage, job, play, typed

@@ -15,7 +15,9 @@ from simulator.nodes import uniform
 from simulator.world import HUB, Member, World
 from tests.support.stories import job, phase
 
-APART = {kind.name for kind in (kinds.EVENT, kinds.LEASE, kinds.CLUSTER_CAPACITY, kinds.QUEUE, kinds.CLUSTER)}
+APART = {
+    kind.name for kind in (kinds.EVENT, kinds.LEASE, kinds.CLUSTER_CAPACITY, kinds.QUEUE, kinds.CLUSTER, kinds.USAGE_REPORT)
+}
 """Written for people, for the members as a whole, or on a clock; never once per Job."""
 TO_THE_END, TO_VANISH, AT_THE_MEMBER, PER_POD = 10, 3, 5, 2
 LATER = 3
