@@ -111,13 +111,14 @@ class Chooser:
         self._sources = snapshot.sources
         self._history = snapshot.history
         self._regions = {member.cluster.name: member.cluster.region for member in snapshot.members}
-        terrain = terrain_of(
+        self.terrain = terrain = terrain_of(
             [each.name for each in self._clusters],
             [member.capacity.rows if member.capacity is not None else None for member in members],
             offers=self._market.offers,
             rates=rules.rates,
             before=snapshot.terrain,
         )
+        """For those who look again: of an equal snapshot it is the same."""
         floors = [floor_of(member) for member in members]
         self._survey = Survey(floors, terrain.ground, shut=_shut, filters=rules.filters)
         self._viewer = Viewer(self._survey, terrain, self._clusters, waits=self._market.waits)

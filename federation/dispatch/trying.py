@@ -26,7 +26,7 @@ class RoundTrier:
     """A `policies.trials.Trier` before one snapshot. `settings` are those of the namespace whose Jobs are tried."""
 
     def __init__(self, snapshot: Snapshot, *, rules: Rules, settings: Mapping[str, str]) -> None:
-        self._snapshot = replace(snapshot, cases=())
+        self._snapshot = replace(snapshot, cases=(), terrain=Chooser(snapshot, rules=rules).terrain)
         self._rules = rules
         self._settings = settings
         self._pool = Pool()
@@ -73,6 +73,7 @@ class RoundTrier:
         policy = matching_policy(job, policies=snapshot.policies)
         asked = Asked(job, job.gang, policy, {}, self._settings)
         choice = Chooser(snapshot, rules=self._rules).choose(asked)
+        chosen = choice.chosen
         placed = choice.parts if answer.outcome is Outcome.PLACED else ()
         return replace(
             answer,
@@ -80,8 +81,8 @@ class RoundTrier:
             profile=choice.wish.profile.name,
             parts=placed,
             shares={part.cluster: self._share(part, job.gang) for part in placed},
-            told=choice.chosen.told,
-            options=choice.chosen.options,
+            told=chosen.told,
+            options=chosen.options,
             waits=self._waits(snapshot.members, job),
             run_time=self.run_time(job),
             sure=choice.sure,
