@@ -310,14 +310,19 @@ class AgentSettings(_Settings):
     @classmethod
     def _everybody_names_our_scheduler(cls, data: Any) -> Any:
         """Pods of Jobs that name no scheduler are given the name under which we place pods, and the webhook judges pods of that
-        name, unless it is said otherwise."""
+        name and of the further ones, unless it is said otherwise."""
         scheduling = data.get("scheduling") if isinstance(data, dict) else None
-        if not isinstance(scheduling, dict) or "scheduler_name" not in scheduling:
+        if not isinstance(scheduling, dict):
             return data
-        found, name = {"jobs": {}, **data}, scheduling["scheduler_name"]
-        for part, field in (("jobs", "scheduler_name"), ("admission", "scheduler")):
-            if isinstance(found.get(part), dict):
-                found[part] = {field: name, **found[part]}
+        found = {"jobs": {}, **data}
+        same = (
+            ("jobs", "scheduler_name", "scheduler_name"),
+            ("admission", "scheduler", "scheduler_name"),
+            ("admission", "more_schedulers", "more_names"),
+        )
+        for part, field, name in same:
+            if name in scheduling and isinstance(found.get(part), dict):
+                found[part] = {field: scheduling[name], **found[part]}
         return found
 
 

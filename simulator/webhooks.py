@@ -45,7 +45,7 @@ class Webhooks:
     def before(cls, objects: Objects, *, plurals: Iterable[str], rules: Rules | None = None) -> Webhooks:
         """Those that a program serves by default."""
         chosen = rules or Rules()
-        hooks = served(plurals, scheduler=chosen.scheduler, groups=chosen.groups, gates=chosen.gates)
+        hooks = served(plurals, schedulers=chosen.schedulers, groups=chosen.groups, gates=chosen.gates)
         return cls(objects, hooks, chosen)
 
     def complete(self, kind: Kind, doc: Doc, old: Doc | None = None) -> Doc:

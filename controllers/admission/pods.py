@@ -6,6 +6,7 @@ Pods of other schedulers are nobody's business here: every function passes them 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from copy import deepcopy
 from typing import Any, Final
 
@@ -21,9 +22,9 @@ _PERCENT: Final = re.compile(r"([0-9]{1,9})%")
 _WHOLE: Final = re.compile(r"[0-9]{1,9}")
 
 
-def validate_pod(pod: Manifest, *, scheduler: str) -> list[Problem]:
+def validate_pod(pod: Manifest, *, schedulers: Collection[str]) -> list[Problem]:
     """Everything that keeps a new pod of ours from being taken."""
-    if _spec(pod).get("schedulerName") != scheduler:
+    if _spec(pod).get("schedulerName") not in schedulers:
         return []
     notes = notes_of(pod)
     found = [problem for key in (MIN_AVAILABLE, MAX_UNAVAILABLE) if key in notes for problem in _budget(notes[key], key=key)]
@@ -34,7 +35,12 @@ def validate_pod(pod: Manifest, *, scheduler: str) -> list[Problem]:
 
 
 def default_pod(
-    pod: Manifest, *, scheduler: str, groups: tuple[ResourceGroup, ...] = (), gates: bool = False, namespace: str = ""
+    pod: Manifest,
+    *,
+    schedulers: Collection[str],
+    groups: tuple[ResourceGroup, ...] = (),
+    gates: bool = False,
+    namespace: str = "",
 ) -> dict[str, Any]:
     """The pod completed: by the first resource group it belongs to, and with the gate it asks for where `gates` are on.
 
@@ -44,7 +50,7 @@ def default_pod(
     group = group_of(pod, groups=groups, namespace=namespace)
     if group is not None:
         filled["spec"] = fill(_spec(filled), group=group)
-    wants = gates and notes_of(pod).get(GATE) == "true" and _spec(filled).get("schedulerName") == scheduler
+    wants = gates and notes_of(pod).get(GATE) == "true" and _spec(filled).get("schedulerName") in schedulers
     present = [each for each in listing(_spec(filled).get("schedulingGates")) if isinstance(each, dict)]
     if wants and all(each.get("name") != GATE for each in present):
         filled["spec"] = {**_spec(filled), "schedulingGates": [*present, {"name": GATE}]}

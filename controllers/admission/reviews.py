@@ -82,6 +82,7 @@ class Rules:
     """What the rules are told beside the object, by settings and at the start of a program."""
 
     scheduler: str = DEFAULT_SCHEDULER
+    more_schedulers: tuple[str, ...] = ()
     plugins: Collection[str] = PLUGINS
     more: JobJudge | None = None
     """What a program that runs Jobs has to say about one beside these rules, of plugins for example."""
@@ -90,6 +91,11 @@ class Rules:
     max_depth: int = MAX_DEPTH
     fixed_root: bool = False
     check_queue_pods: bool = False
+
+    @property
+    def schedulers(self) -> tuple[str, ...]:
+        """All names of schedulers whose pods are ours."""
+        return (self.scheduler, *self.more_schedulers)
 
 
 def parse(body: bytes, *, webhook: Webhook) -> Request:
@@ -207,7 +213,7 @@ def _group_problems(request: Request, facts: Facts, rules: Rules) -> list[Proble
 
 
 def _pod_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
-    return pods.validate_pod(request.new or {}, scheduler=rules.scheduler)
+    return pods.validate_pod(request.new or {}, schedulers=rules.schedulers)
 
 
 def _hyper_node_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
@@ -245,7 +251,7 @@ def _complete_group(request: Request, facts: Facts, rules: Rules) -> Operations:
 def _complete_pod(request: Request, facts: Facts, rules: Rules) -> Operations:
     before = request.new or {}
     after = pods.default_pod(
-        before, scheduler=rules.scheduler, groups=rules.groups, gates=rules.gates, namespace=request.namespace
+        before, schedulers=rules.schedulers, groups=rules.groups, gates=rules.gates, namespace=request.namespace
     )
     return patches.between(before, after=after)
 

@@ -56,7 +56,7 @@ class Admission:
         self._metrics = metrics
         self._webhooks = webhooks.served(
             plurals if settings.kinds is None else settings.kinds,
-            scheduler=settings.scheduler,
+            schedulers=(settings.scheduler, *settings.more_schedulers),
             groups=settings.resource_groups,
             gates=settings.queue_gates,
         )
@@ -140,6 +140,7 @@ class Admission:
         groups = any(each.kind.plural == "podgroups" and each.verb is webhooks.Verb.MUTATE for each in self._webhooks)
         rules = Rules(
             scheduler=settings.scheduler,
+            more_schedulers=settings.more_schedulers,
             plugins=job_plugins(settings.job_plugins),
             more=judge,
             groups=settings.resource_groups,

@@ -63,6 +63,8 @@ class AdmissionSettings(_Settings):
     """Seconds the API server waits for an answer; an answer takes milliseconds."""
     scheduler: str = DEFAULT_SCHEDULER
     """Pods with this schedulerName are ours; Jobs that name none get it."""
+    more_schedulers: tuple[str, ...] = ()
+    """Further names of schedulers whose pods are ours."""
     job_plugins: tuple[str, ...] = ()
     """Names of job plugins that are installed elsewhere: at the members, for a hub."""
     resource_groups: tuple[ResourceGroup, ...] = ()

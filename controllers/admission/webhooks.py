@@ -124,12 +124,12 @@ MEMBER_KINDS: Final = (*_BOTH, "podgroups", "pods", "hypernodes")
 def served(
     plurals: Iterable[str],
     *,
-    scheduler: str = keys.DEFAULT_SCHEDULER,
+    schedulers: tuple[str, ...] = (keys.DEFAULT_SCHEDULER,),
     groups: tuple[ResourceGroup, ...] = (),
     gates: bool = False,
 ) -> tuple[Webhook, ...]:
     """The webhooks of these kinds; ValueError for a kind there is none of."""
-    everything = [*_FIXED, *_pods(scheduler, groups=groups, gates=gates)]
+    everything = [*_FIXED, *_pods(schedulers, groups=groups, gates=gates)]
     wanted = set(plurals)
     known = dict.fromkeys((*HUB_KINDS, *MEMBER_KINDS))
     unknown = wanted - known.keys()
@@ -138,9 +138,10 @@ def served(
     return tuple(webhook for webhook in everything if webhook.kind.plural in wanted)
 
 
-def _pods(scheduler: str, *, groups: tuple[ResourceGroup, ...], gates: bool) -> list[Webhook]:
+def _pods(schedulers: tuple[str, ...], *, groups: tuple[ResourceGroup, ...], gates: bool) -> list[Webhook]:
     """Pods are looked at only where they are ours, or belong to a group that takes them."""
-    ours = f"has(object.spec.schedulerName) && object.spec.schedulerName == {_text(scheduler)}"
+    names = ", ".join(map(_text, dict.fromkeys(schedulers)))
+    ours = f"has(object.spec.schedulerName) && object.spec.schedulerName in [{names}]"
     validate = Webhook(kinds.POD, Verb.VALIDATE, (CREATE,), conditions=(Condition("ours", ours),))
     reasons = [f"({ours})"] if gates else []
     reasons += [f"request.namespace == {_text(name)}" for group in groups for name in group.namespaces]

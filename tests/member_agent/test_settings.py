@@ -38,3 +38,12 @@ def test_jobs_and_webhook_go_by_the_name_of_our_scheduler() -> None:
     admission = AgentSettings(cluster="east", **given, admission={"url": "https://here:8443"}).admission
     assert admission is not None
     assert admission.scheduler == "batch"
+
+
+def test_the_webhook_judges_pods_of_all_names_that_we_schedule() -> None:
+    names = {"scheduling": {"scheduler_name": "batch", "more_names": ["volcano"]}}
+    found = AgentSettings(cluster="east", **names, admission={"url": "https://here:8443"}).admission
+    assert found is not None
+    assert (found.scheduler, found.more_schedulers) == ("batch", ("volcano",))
+    said = AgentSettings(cluster="east", **names, admission={"url": "https://here:8443", "more_schedulers": []}).admission
+    assert said is not None and said.more_schedulers == ()

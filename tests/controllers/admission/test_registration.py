@@ -209,8 +209,10 @@ def test_nobody_waits_longer_than_ten_seconds_and_our_own_namespaces_are_never_a
 
 def test_pods_of_others_never_reach_us() -> None:
     (condition,) = entries()["volcano-admission-service-pods-validate"]["matchConditions"]
-    assert condition["expression"] == "has(object.spec.schedulerName) && object.spec.schedulerName == 'volcano'"
+    assert condition["expression"] == "has(object.spec.schedulerName) && object.spec.schedulerName in ['volcano']"
     assert "volcano-admission-service-pods-mutate" not in entries()
+    (condition,) = entries(schedulers=("volcano", "batch"))["volcano-admission-service-pods-validate"]["matchConditions"]
+    assert condition["expression"].endswith("object.spec.schedulerName in ['volcano', 'batch']")
 
 
 def test_pods_are_completed_only_where_a_group_or_the_gate_asks_for_it() -> None:
@@ -218,7 +220,7 @@ def test_pods_are_completed_only_where_a_group_or_the_gate_asks_for_it() -> None
     (condition,) = entries(groups=(group,))["volcano-admission-service-pods-mutate"]["matchConditions"]
     assert condition["expression"] == "request.namespace == 'ml'"
     (condition,) = entries(gates=True)["volcano-admission-service-pods-mutate"]["matchConditions"]
-    assert "schedulerName == 'volcano'" in condition["expression"]
+    assert "schedulerName in ['volcano']" in condition["expression"]
 
 
 def test_the_server_is_reached_by_url_or_by_service() -> None:

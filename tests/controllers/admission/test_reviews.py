@@ -11,6 +11,7 @@ import pytest
 
 from apis import keys, kinds
 from apis.scheduling import Queue
+from controllers.admission import pods
 from controllers.admission.facts import Facts
 from controllers.admission.pods import GATE, MAX_UNAVAILABLE, MIN_AVAILABLE
 from controllers.admission.reviews import Rules
@@ -582,6 +583,15 @@ def test_a_pod_gets_what_its_group_says_and_keeps_what_it_says_itself(given: Doc
 )
 def test_other_pods_are_not_touched(given: Doc) -> None:
     assert completed(kinds.POD, given) is given
+
+
+def test_pods_of_all_names_of_our_scheduler_are_judged_and_completed() -> None:
+    rules = Rules(more_schedulers=("batch",), gates=True)
+    asks = pod(scheduler="batch", annotations={GATE: "true"})
+    assert completed(kinds.POD, asks, rules=rules)["spec"]["schedulingGates"] == [{"name": GATE}]
+    assert completed(kinds.POD, asks) is asks
+    assert pods.validate_pod(pod(scheduler="batch", annotations={MIN_AVAILABLE: "-1"}), schedulers=rules.schedulers)
+    assert not pods.validate_pod(pod(scheduler="other", annotations={MIN_AVAILABLE: "-1"}), schedulers=rules.schedulers)
 
 
 def test_no_gate_where_gates_are_off() -> None:
