@@ -10,13 +10,15 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from apis import keys
 from apis.batch import PLUGINS
 from federation.reviews.graphs import StepNode, Unfolded
 from federation.reviews.questions import ReviewView, completed, viewed
 from policies.flows.graph import FlowGraph
+from policies.flows.inputs import Input, reads_with
 from policies.trials import Answer, Assumed, Trial, Trier
 from policies.views import JobView, Projections
 
@@ -57,6 +59,7 @@ class FlowFindings:
         return tuple(each for each in self.steps if each.start is None and each.reason not in ("", WAITS))
 
 
+READS: Final = keys.READS.removeprefix(f"{keys.GROUP}/")
 WAITS: Final = "WaitsForSteps"
 """Reason of a Job whose targets do not run."""
 
@@ -168,7 +171,7 @@ class FlowReview:
         return bool(limit) and len(self._running.gangs) >= limit
 
     def _plan(self, name: str) -> None:
-        job = self._jobs[name]
+        job = self._reading(name)
         self._looks += 1
         answer = self._trier.answer(Trial(job, assumed=self._running.assumed()))
         if not answer.starts:
@@ -181,6 +184,18 @@ class FlowReview:
         self._running.gangs[name] = tuple(
             Assumed(cluster, job.namespace, job.queue, gang) for cluster, gang in sorted(answer.shares.items())
         )
+
+    def _reading(self, name: str) -> JobView:
+        """The Job with the places of what it reads from its targets, as the flow's controller will write them."""
+        job, shares = self._jobs[name], dict[str, dict[str, float]]()
+        own = job.settings.get(READS, "")
+        for target in self._targets[name] if own else ():
+            clusters = self._planned[target].clusters
+            there = shares.setdefault(self._nodes[target].step.rpartition("/")[2], {})
+            for cluster in clusters:
+                there[cluster] = there.get(cluster, 0.0) + 1 / len(clusters)
+        placed = reads_with(own, [Input(step, there) for step, there in shares.items()])
+        return job if placed == own else replace(job, settings={**job.settings, READS: placed})
 
     def _left(self, name: str) -> PlannedStep:
         node, answer = self._nodes[name], self._blocked.get(name)

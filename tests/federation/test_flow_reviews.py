@@ -26,11 +26,11 @@ from tests.policies.offering import flat
 VIEW = ReviewView("team", "review", "uid", "1", created="2026-01-01T00:00:00Z")
 
 
-def template(name: str, *, pods: int = 1, cpu: str = "1", takes: str = "10m", **more: Any) -> Tree:
+def template(name: str, *, pods: int = 1, cpu: str = "1", takes: str = "10m", reads: str = "") -> Tree:
     """A JobTemplate."""
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     task = {"name": "work", "replicas": pods, "template": {"spec": {"containers": [container]}}}
-    notes = {"volcano-federation.io/estimated-duration": takes, **more}
+    notes = {"volcano-federation.io/estimated-duration": takes, **({"volcano-federation.io/reads": reads} if reads else {})}
     made = named(kinds.JOB_TEMPLATE, name, spec={"minAvailable": pods, "tasks": [task]})
     made["metadata"]["annotations"] = notes
     return made
@@ -94,6 +94,20 @@ def test_a_step_without_a_place_holds_up_what_waits_for_it_and_nothing_else() ->
         "other": "Placed",
     }
     assert ([each.node.step for each in found.blocked], found.finish, found.path) == (["big"], None, ())
+
+
+def test_a_step_goes_where_what_it_reads_will_be() -> None:
+    """`prepare` has room in one cluster alone; `train` would rather go to the roomier one, if it were not for the data."""
+    steps = flow({"prepare": (), "train": ("prepare",)})
+    egress = [{"region": region, "pricePerGiB": "1", "bandwidth": "1Gi"} for region in ("near", "far")]
+    offers = (flat("near", cpu=1, egress=egress), flat("far", cpu=1, egress=egress))
+    members = (member("near", (1, "9"), region="near"), member("far", (9, "8"), region="far"))
+    reading = template("train", reads="prepare=50Gi")
+    plain = reviewed(steps, template("prepare", cpu="9"), template("train"), members=members, offers=offers)
+    near = reviewed(steps, template("prepare", cpu="9"), reading, members=members, offers=offers)
+    assert {each.node.step: each.clusters for each in plain.steps} == {"prepare": ("near",), "train": ("far",)}
+    assert {each.node.step: each.clusters for each in near.steps} == {"prepare": ("near",), "train": ("near",)}
+    assert "of 50Gi that it reads 50Gi are in near" in (near.steps[1].answer.data if near.steps[1].answer else "")
 
 
 def test_fan_outs_are_unfolded_and_nested_flows_put_in_place() -> None:
