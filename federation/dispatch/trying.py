@@ -10,8 +10,9 @@ from federation.dispatch.placing import Asked, Chooser
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Member, Rules, Snapshot
 from policies import parts, profiles, queueing, run_times
+from policies.claims import governing
 from policies.federated_quotas import Holding
-from policies.matching import DEFAULT, matching_policy, setting
+from policies.matching import DEFAULT, setting
 from policies.offers import OfferView
 from policies.parts import Part
 from policies.placements import PolicyView
@@ -48,7 +49,7 @@ class RoundTrier:
 
     def governing(self, job: JobView) -> PolicyView:
         """The policy that governs a Job."""
-        return matching_policy(job, policies=self._snapshot.policies)
+        return governing(job, policies=self._snapshot.policies, makers=self._snapshot.makers)
 
     def setting(self, name: str, job: JobView) -> str:
         """A user key as the nearest of Job, policy and namespace has it, or ""."""
@@ -56,8 +57,8 @@ class RoundTrier:
 
     def run_time(self, job: JobView) -> RunTime:
         """How long a Job is expected to run on nodes of throughput 1."""
-        told = self.setting("estimated-duration", job)
-        return run_times.expected(annotation=told, estimate=job.estimate, default=self._rules.run_time)
+        told, past = self.setting("estimated-duration", job), self._snapshot.history.get(job.template, ())
+        return run_times.expected(annotation=told, estimate=job.estimate, history=past, default=self._rules.run_time)
 
     def starts(self, trial: Trial) -> Answer:
         """What a round would decide."""
@@ -70,7 +71,7 @@ class RoundTrier:
         answer, job = _told(decision), trial.job
         if job.gang is None or not job.gang.tasks:
             return answer
-        policy = matching_policy(job, policies=snapshot.policies)
+        policy = governing(job, policies=snapshot.policies, makers=snapshot.makers)
         asked = Asked(job, job.gang, policy, {}, self._settings)
         choice = Chooser(snapshot, rules=self._rules).choose(asked)
         chosen = choice.chosen

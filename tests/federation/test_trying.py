@@ -13,6 +13,7 @@ from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Member, Snapshot
 from federation.dispatch.trying import RoundTrier
 from policies.placements import Affinity, PolicyView, Selector
+from policies.run_times import Source
 from policies.shapes import Taint
 from policies.trials import Assumed, Trial
 from policies.verdicts import Outcome
@@ -88,6 +89,15 @@ def test_the_expected_wait_of_a_members_scheduler_is_told() -> None:
     east = Member(cluster("east"), fence=1, capacity=capacity("east", nodes((1, "2")), answers=answers))
     answer = trier(east).answer(Trial(waiting, asked=True))
     assert (answer.waits, answer.begin, answer.finish) == ({"east": 300.0}, 300.0, 300.0 + RULES.run_time)
+
+
+def test_how_long_it_runs_is_told_with_who_says_so() -> None:
+    there = trier(member("east", (1, "8")), history={"like-this": (60.0, 120.0, 600.0)})
+    known = there.answer(Trial(work(template="like-this")))
+    assert (known.run_time.source, known.finish) == (Source.HISTORY, 120.0)
+    said = there.answer(Trial(work(template="like-this", settings={"estimated-duration": "5m"})))
+    assert (said.run_time.source, said.finish) == (Source.ANNOTATION, 300.0)
+    assert there.answer(Trial(work())).run_time.source is Source.DEFAULT
 
 
 def test_a_queue_that_is_not_there_and_a_job_without_tasks_are_refused() -> None:
