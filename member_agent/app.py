@@ -31,6 +31,7 @@ from machinery.metering import MeteredPort
 from machinery.metrics import Metrics
 from machinery.port import Port, Streams
 from machinery.readiness import Heartbeat, Readiness
+from member_agent import pushing
 from member_agent.fencing.controller import Fencer
 from member_agent.fencing.lease import Identity
 from member_agent.jobs.plugins import Registry
@@ -215,6 +216,7 @@ async def _system_namespace(local: Port, *, clock: Clock) -> None:
 # --- the command -----------------------------------------------------------------------------------------------------
 
 main = typer.Typer(name="member-agent", no_args_is_help=True, add_completion=False, help="The agent of a member cluster.")
+main.command("push")(pushing.push)
 main.command("join")(joining.join)
 
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of this member at the hub.")]

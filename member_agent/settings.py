@@ -280,6 +280,11 @@ class AgentSettings(_Settings):
     offer: dict[str, Any] | None = Field(
         default=None, description="the price sheet: spec of the ClusterOffer that the agent publishes; none: people write it"
     )
+    push_secret: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$",
+        description="namespace/name of the Secret at the hub that holds this member's kubeconfig; given: a push member",
+    )
     identity: str = Field(default="", description="name in the leader election; a random one when empty")
     mode: ModeSetting = Field(
         default="auto", description="who runs Jobs here; auto: a Volcano whose Leases are renewed, else the agent itself"

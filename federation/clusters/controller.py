@@ -172,7 +172,7 @@ class ClustersController:
                 return None
             await self._make_room(cluster)
         pulse = self._beat(cluster)
-        await self._say(cluster, _conditions(pulse))
+        await self._say(cluster, _conditions(pulse, sync_mode=cluster.sync_mode))
         await self._reach(cluster, unreachable=pulse.ready == SILENT)
         await self._follow(cluster)
         again = await self._leave(cluster, pulse)
@@ -297,11 +297,17 @@ class ClustersController:
             await self._writer.taint(cluster.name, add=(*change.added, *stamped), remove=change.removed)
 
 
-def _conditions(pulse: Pulse) -> Wanted:
+_UNARMED: Final = {
+    "Pull": ("False", "NotBuiltYet", "failover Fence acts as Continue: lost runs wait for their cluster"),
+    "Push": ("False", "PushMember", "a push member is never armed: a stolen hub is a stolen member. Fence acts as Continue"),
+}
+
+
+def _conditions(pulse: Pulse, *, sync_mode: str) -> Wanted:
     return {
         "Registered": ("True", "Registered", "the hub has made its execution namespace, Lease and ClusterCapacity"),
         "Ready": (pulse.ready, REASONS[pulse.ready], TEXTS[pulse.ready]),
-        "FencingArmed": ("False", "NotBuiltYet", "failover Fence acts as Continue: lost runs wait for their cluster"),
+        "FencingArmed": _UNARMED.get(sync_mode, _UNARMED["Pull"]),
     }
 
 

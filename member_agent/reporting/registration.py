@@ -25,6 +25,9 @@ FOREIGN_CONTROLLER = "ForeignController"
 def cluster(settings: AgentSettings, *, uid: str, mode: str) -> Doc:
     """The Cluster as it is created; `mode`: who runs Jobs here."""
     spec: Doc = {"id": uid, "syncMode": "Pull"}
+    if settings.push_secret:
+        namespace, _, name = settings.push_secret.partition("/")
+        spec |= {"syncMode": "Push", "secretRef": {"namespace": namespace, "name": name}}
     for name, value in (("provider", settings.provider), ("region", settings.region), ("zones", list(settings.zones))):
         if value:
             spec[name] = value
@@ -43,6 +46,8 @@ def updated(present: Mapping[str, Any], settings: AgentSettings, *, uid: str, mo
         raise ForeignCluster(f"Cluster {settings.cluster} is registered for the cluster with id {owner}, this one is {uid}")
     wanted, before = cluster(settings, uid=uid, mode=mode), present["metadata"]
     spec = {**present["spec"], **wanted["spec"]}
+    if spec["syncMode"] == "Pull":
+        spec.pop("secretRef", None)
     labels = {**(before.get("labels") or {}), **settings.labels}
     notes = {**(before.get("annotations") or {}), AGENT_MODE: mode}
     if (spec, labels, notes) == (present["spec"], before.get("labels") or {}, before.get("annotations") or {}):
