@@ -29,6 +29,7 @@ from controllers.ttl.controller import TtlController
 from controllers.ttl.keepers import Everyone
 from federation import ownership
 from federation.channel.service import Channel
+from federation.claiming.controller import ClaimingController, MakersInformers
 from federation.clusters import creators, fairness, guard
 from federation.clusters.controller import ClustersController
 from federation.clusters.rights import RightsController
@@ -186,7 +187,10 @@ async def _roles(
     seen = metrics.server("hub") if metrics is not None else None
     informers, projections = Informers(port, clock, chance, metrics=seen), Projections()
     events = EventRecorder(port, component=LEADER, instance=identity, clock=clock, chance=chance)
+    kept_apart = Informers(port, clock, chance, metrics=seen)
+    made_from = MakersInformers(kept_apart)
     dispatch = DispatchController(
+        makers=made_from.labels,
         port=port,
         informers=informers,
         projections=projections,
@@ -228,6 +232,7 @@ async def _roles(
         clock=clock,
         rules=_object_rules(settings),
     )
+    claiming = ClaimingController(port=port, informers=informers, made_from=made_from, projections=projections, clock=clock)
     used = UsageController(port=port, informers=informers, projections=projections, clock=clock, keep=settings.usage_days)
     quotas = QuotasController(port=port, informers=informers, projections=projections, clock=clock)
     reviews = ReviewsController(
@@ -249,6 +254,7 @@ async def _roles(
     ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")
+        roles.create_task(kept_apart.run(), name="informers/makers")
         for name, role in (
             ("clusters", clusters),
             ("joining", JoiningController(port=port, informers=informers, events=events, clock=clock)),
@@ -256,6 +262,7 @@ async def _roles(
             ("queueing", queueing),
             ("dependencies", dependencies),
             ("dispatch", dispatch),
+            ("claiming", claiming),
             ("objects", objects),
             ("collection", collection),
             ("quotas", quotas),

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from apis import keys
-from policies.matching import DEFAULT, order_of
+from policies.matching import DEFAULT, Makers, makers_of, order_of, template
 from policies.placements import PolicyView
 from policies.selecting import Template
+from policies.views import JobView
 
 POLICY_ID: Final = "propagationpolicy.karmada.io/permanent-id"
 CLUSTER_POLICY_ID: Final = "clusterpropagationpolicy.karmada.io/permanent-id"
@@ -48,6 +49,21 @@ def claim_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Claim
     if CLUSTER_POLICY_NAME in annotations:
         return Claim("", annotations[CLUSTER_POLICY_NAME], labels.get(CLUSTER_POLICY_ID, ""))
     return None
+
+
+def claim_on(job: JobView) -> Claim | None:
+    """Who claimed a Job."""
+    return Claim(*job.claimed) if job.claimed is not None else None
+
+
+def claim_marks(claim: Claim | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Labels and annotations that say it."""
+    if claim is None:
+        return {}, {}
+    if claim.namespace:
+        notes = {keys.POLICY_NAMESPACE: claim.namespace, keys.POLICY_NAME: claim.name}
+        return ({POLICY_ID: claim.id} if claim.id else {}), notes
+    return ({CLUSTER_POLICY_ID: claim.id} if claim.id else {}), {CLUSTER_POLICY_NAME: claim.name}
 
 
 def marks(policy: PolicyView) -> tuple[dict[str, str], dict[str, str]]:
@@ -109,6 +125,12 @@ def govern(templates: Sequence[Template], *, claim: Claim | None, policies: Iter
     if chosen.default or not chosen.uid:
         return Governed(chosen, Change.UNCLAIMED if claim is None else Change.LOST)
     return Governed(chosen, Change.CLAIMED)
+
+
+def governing(job: JobView, *, policies: Iterable[PolicyView], makers: Makers | None = None) -> PolicyView:
+    """Who governs a Job: who claimed it, as long as that stands, else as `matching.matching_policy` has it."""
+    templates = (template(job), *makers_of(job, makers=makers or {}))
+    return govern(templates, claim=claim_on(job), policies=policies).policy
 
 
 def takes(taker: PolicyView, holder: PolicyView) -> bool:

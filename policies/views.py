@@ -101,6 +101,8 @@ class JobView:
     """The whole status, as bytes."""
     estimate: str = ""
     """`spec.runningEstimate`, as it is written."""
+    claimed: tuple[str, str, str] | None = None
+    """Namespace ("": cluster-scoped), name and UID of the policy that its marks name."""
     template: str = ""
     """The same for Jobs that do the same work (`run_times.template_hash`)."""
     beyond: str = ""
@@ -403,6 +405,7 @@ class Projections:
             phase=sys.intern(head.status.state.phase),
             encoded=statuses.encode(head.status),
             estimate=sys.intern(str(spec.running_estimate)) if spec.running_estimate is not None else "",
+            claimed=_claimed(meta),
             template=sys.intern(run_times.template_hash(head.spec)),
             beyond=asked.fingerprint(document) if gang is not None and gang.unknown else "",
         )
@@ -549,6 +552,19 @@ def _member_status(items: list[_ManifestStatus] | None) -> JobStatus | None:
         return statuses.decode(raw)
     except msgspec.MsgspecError:
         return None  # an unreadable status tells nothing; what was folded last stays
+
+
+_BY_POLICY: Final = (keys.POLICY_NAMESPACE, keys.POLICY_NAME, f"{keys.POLICY_NAME.rpartition('/')[0]}/permanent-id")
+_BY_CLUSTER_POLICY: Final = tuple(f"cluster{key}" for key in _BY_POLICY)
+
+
+def _claimed(meta: Meta) -> tuple[str, str, str] | None:
+    """The marks of a claim (reference/karmada.md 0.1); a namespaced policy's come first where both are there."""
+    notes, labels = meta.annotations or {}, meta.labels or {}
+    for where, name, mark in (_BY_POLICY, _BY_CLUSTER_POLICY):
+        if name in notes:
+            return (sys.intern(notes.get(where, "")), sys.intern(notes[name]), sys.intern(labels.get(mark, "")))
+    return None
 
 
 class _Memory(_Wire, frozen=True):

@@ -30,6 +30,7 @@ from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
 from policies import durations
 from policies.capacities import CapacityView, only_the_member_can_tell
+from policies.matching import Makers
 from policies.members import ClusterView, CommandView, LeaseView, project_command
 from policies.overrides import OverrideView
 from policies.statuses import TERMINAL
@@ -69,6 +70,7 @@ class DispatchController:
         validate: Validate,
         fences: Fences,
         pace: Pace,
+        makers: Callable[[], Makers] | None = None,
     ) -> None:
         self._port = port
         self._projections = projections
@@ -78,6 +80,8 @@ class DispatchController:
         self._pace = pace
         self._fences = fences
         self._stores = Stores(informers, projections=projections, fences=fences, evictions=rules.evictions)
+        if makers is not None:
+            self._stores.makers = makers
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)
         self._applier = Applier(
             port,

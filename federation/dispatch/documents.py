@@ -10,7 +10,7 @@ import msgspec
 from apis import keys, kinds, naming, runs
 from apis.runs import BindingRun, Part, RunRecord, TaskSlice
 from federation.dispatch.items import Decide, Governed, Terms
-from policies import parts, verdicts
+from policies import claims, parts, verdicts
 from policies.views import VERDICTS
 
 Tree = dict[str, Any]
@@ -69,7 +69,7 @@ def new_binding(item: Decide, *, job: Mapping[str, Any], replicas: int) -> Tree:
         "metadata": {
             "name": naming.binding_name(name),
             "namespace": namespace,
-            "labels": {keys.BINDING_ID: item.job_uid},
+            "labels": {keys.BINDING_ID: item.job_uid, **_policy_labels(item.governed)},
             "annotations": annotations,
             "ownerReferences": [
                 {
@@ -104,6 +104,12 @@ def decided(binding: Tree, *, item: Decide, replicas: int) -> Tree:
 def _part_of(run: BindingRun, cluster: str) -> int:
     """Pods of a part that is not all of the Job, else 0."""
     return sum(each.replicas for each in run.parts[cluster].shares.values())
+
+
+def _policy_labels(governed: Governed) -> Tree:
+    if not governed.id:
+        return {}
+    return {claims.POLICY_ID if governed.namespace else claims.CLUSTER_POLICY_ID: governed.id}
 
 
 def _policy_annotations(governed: Governed) -> Tree:

@@ -62,6 +62,7 @@ class Governed:
     namespace: str = ""
     name: str = ""
     placement: bytes = b""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

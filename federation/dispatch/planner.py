@@ -30,9 +30,10 @@ from federation.dispatch.observing import look, start_timeout_of
 from federation.dispatch.placing import Asked, Choice, Chooser
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
 from policies import durations, federated_quotas, parts, queueing
+from policies.claims import governing
 from policies.departures import FOREVER
 from policies.federated_quotas import Holding
-from policies.matching import DEFAULT, matching_policy, setting
+from policies.matching import DEFAULT, setting
 from policies.parts import Part
 from policies.placements import PolicyView
 from policies.queueing import Refusal
@@ -138,7 +139,7 @@ class Planning:
         if job is None:
             self._sweep(case, works=[work for work in case.works if not work.deleting])
             return None
-        policy = matching_policy(job, policies=self._snapshot.policies)
+        policy = governing(job, policies=self._snapshot.policies, makers=self._snapshot.makers)
         late = start_timeout_of(
             setting("start-timeout", job=job, policy=policy, namespace=case.settings), default=self._rules.start_timeout
         )
@@ -166,7 +167,7 @@ class Planning:
         if case.job is None or case.binding is None or case.binding.run is None:
             return
         run = Run(case.binding.run)
-        policy = matching_policy(case.job, policies=self._snapshot.policies)
+        policy = governing(case.job, policies=self._snapshot.policies, makers=self._snapshot.makers)
         candidate = _Waiting(case, case.job, policy, Look(run=run, before=run.record))
         text = shortened(f"nothing is done about it until it changes: {unknown}")
         self._tell(candidate, Act.RECORD, Decision(outcome=Outcome.WAITING, reason=UNCLEAR, message=text))
@@ -238,7 +239,7 @@ class Planning:
             effects=tuple(seen.effects),
             proofs=tuple(seen.proofs),
             terms=self._terms(candidate),
-            governed=Governed() if policy is DEFAULT else Governed(policy.namespace, policy.name, policy.placement),
+            governed=Governed() if policy is DEFAULT else Governed(policy.namespace, policy.name, policy.placement, policy.uid),
             queue=queue,
             generation=candidate.job.generation,
             evicted=tuple(seen.evicted),

@@ -109,6 +109,8 @@ class Snapshot:
     quotas: tuple[FederatedQuotaView, ...] = ()
     holdings: tuple[Holding, ...] = ()
     """What live Jobs ask for in the namespaces that have quotas."""
+    makers: Mapping[tuple[str, str, str], Mapping[str, str]] = field(default_factory=dict)
+    """Labels of JobFlows, JobTemplates and CronJobs by kind, namespace and name, where a policy selects by them."""
     history: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Seconds that runs of a template took, on nodes of throughput 1, the newest last."""
     terrain: Terrain | None = None

@@ -20,6 +20,7 @@ from machinery.informer import Change, Informer, Informers
 from policies import capacities, federated_quotas, members, offers, placements, profiles, queueing
 from policies.capacities import CapacityView
 from policies.federated_quotas import FederatedQuotaView
+from policies.matching import Makers
 from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PriorityView, QueueView
 from policies.offers import OfferView
 from policies.overrides import Overridden, OverrideView, overridden, project_override
@@ -89,6 +90,8 @@ class Stores:
         )
         self.usage: Informer[UsageView] = informers.add(kinds.USAGE_REPORT, project_usage)
         self._history = History()
+        self.makers: Callable[[], Makers] = dict
+        """Labels of what Jobs are made from."""
         self.ledger = Ledger()
         self.recent_bindings = Recent(self.bindings)
         self._orders: dict[Key, list[Pending]] = {}
@@ -328,8 +331,16 @@ class Stores:
             profiles={each.name: each for each in self.profiles.sorted()},
             sources=by_name(self.sources.sorted()),
             quotas=tuple(self.quotas.sorted()),
+            makers=self.makers() if self._by_labels() else {},
             history={each: found for each in sorted(templates) if (found := self._history.of(each))},
             holdings=self.ledger.holdings(each.namespace for each in self.quotas.values()),
+        )
+
+    def _by_labels(self) -> bool:
+        """Whether a policy selects what Jobs are made from by its labels."""
+        everything = (*self.policies.values(), *self.cluster_policies.values())
+        return any(
+            each.labels is not None and each.kind != kinds.JOB.kind for policy in everything for each in policy.selectors
         )
 
     def _with_ancestors(
