@@ -76,6 +76,8 @@ class Limits(_Settings):
     """A reader who takes nothing for so long is gone."""
     answer: Seconds = 15.0
     """A member that has said nothing to a question for so long is not waited for."""
+    reviews: Count = 32
+    """Requests whose token and rights the API server is asked about at once: a flood of forged tokens waits in line here."""
     questions: Count = 4
     """Probes that one member is asked at once: one that is slow holds up the flows of no other."""
 

@@ -88,6 +88,7 @@ class PeopleDoor:
         self._tokens = tokens
         self._metrics = metrics
         self._gate = Gate(limits)
+        self._reviews = asyncio.Semaphore(limits.reviews)
 
     def app(self) -> web.Application:
         """A new application."""
@@ -118,8 +119,9 @@ class PeopleDoor:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        user = await self._user(request)
-        why = await identity.refusal(self._port, user, namespace=namespace, name=name)
+        async with self._reviews:
+            user = await self._user(request)
+            why = await identity.refusal(self._port, user, namespace=namespace, name=name)
         if why:
             raise Refusal(403, "Forbidden", why)
         options = options_of(request.query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from pathlib import Path
@@ -13,6 +14,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from apis import kinds
 from controllers.channel.messages import API, GROUP
+from controllers.channel.settings import Limits
 from controllers.channel.tls import Peer
 from federation.channel import identity
 from federation.channel.identity import FrontProxy, User
@@ -73,6 +75,15 @@ async def test_who_has_no_right_hears_the_same_whether_the_job_exists_or_not(tmp
             assert said == f'user "bob" cannot get jobs/log "{name}" of batch.volcano.sh in namespace "{TEAM}"'
         assert (await built.refused("train", namespace="other"))[0] == 403
         assert built.members["east"].logs.queries == []
+
+
+async def test_a_flood_of_forged_tokens_is_looked_up_in_turn_and_keeps_nobody_out(tmp_path: Path) -> None:
+    async with house(tmp_path, limits=Limits(reviews=1)) as built:
+        await train(built)
+        asking = [asyncio.create_task(built.refused("train", token=f"forged-{number}")) for number in range(20)]
+        assert await built.logs("train") == "[east/train-main-0] hello\n"
+        assert {code for code, _ in await asyncio.gather(*asking)} == {401}
+        assert built.hub.most == 1
 
 
 async def test_an_api_server_that_does_not_answer_lets_nobody_in(tmp_path: Path) -> None:
