@@ -22,13 +22,14 @@ from federation.reviews.questions import (
     ReviewView,
     completed,
     job_in,
+    named,
     project_review,
     read_question,
 )
 from federation.reviews.rights import Rights, Wanted
 from federation.reviews.standing import standing
 from machinery.clock import Clock
-from machinery.errors import NotFound
+from machinery.errors import ApiError, NotFound
 from machinery.informer import Change, Informer, Informers, Key
 from machinery.port import PatchType, Port, Preconditions
 from machinery.runner import WorkMetrics, run_workers
@@ -155,6 +156,9 @@ class ReviewsController:
             status = await self._answer(document)
         except BadQuestion as error:
             status = telling.of_refusal(error, now=self._clock.now())
+        except ApiError:
+            self._attempts[review.uid] = tried - 1  # the API server's trouble is not the review's
+            raise
         await self._write(review, status)
 
     async def _write(self, review: ReviewView, status: Mapping[str, Any]) -> None:
@@ -267,16 +271,22 @@ class ReviewsController:
         """Templates and flows that its steps name, and that those name in turn; what is not there is left out."""
         templates, flows = dict(given), dict[str, Mapping[str, Any]]()
         looked: set[tuple[str, str]] = set()
+        every: dict[kinds.Kind, bool] = {}
         ahead = [flow]
         for _ in range(graphs.DEEPEST + 1):
-            named = [(kinds.JOB_TEMPLATE, name) for each in ahead for name in sorted(graphs.named_in(each)[0] - given.keys())]
-            named += [(kinds.JOB_FLOW, name) for each in ahead for name in sorted(graphs.named_in(each)[1])]
+            wanted = [(kinds.JOB_TEMPLATE, name) for each in ahead for name in sorted(graphs.named_in(each)[0] - given.keys())]
+            wanted += [(kinds.JOB_FLOW, name) for each in ahead for name in sorted(graphs.named_in(each)[1])]
             ahead = []
-            for kind, name in dict.fromkeys(named):
+            for kind, name in dict.fromkeys(wanted):
                 if (kind.kind, name) in looked:
                     continue
                 looked.add((kind.kind, name))
-                await self._demand(creator, [Wanted("get", kind, name)], flow.namespace)
+                if len(looked) > graphs.MOST_JOBS:
+                    text = f"it is made from more than {graphs.MOST_JOBS} templates and flows"
+                    raise BadQuestion("spec.manifest.spec.flows", text, reason="TooLarge")
+                named(name, field="spec.manifest.spec.flows")
+                if not await self._may_read_all(creator, kind, flow.namespace, known=every):
+                    await self._demand(creator, [Wanted("get", kind, name)], flow.namespace)
                 document = await self._maybe(kind, name, flow.namespace)
                 if document is None:
                     continue
@@ -287,6 +297,12 @@ class ReviewsController:
                     flows[name] = tree
                     ahead.append(graphs.flow_of(tree, namespace=flow.namespace))
         return templates, flows
+
+    async def _may_read_all(self, creator: Creator, kind: kinds.Kind, namespace: str, *, known: dict[kinds.Kind, bool]) -> bool:
+        """Whether he may get any of that kind: then nobody asks about each."""
+        if kind not in known:
+            known[kind] = await rights.allowed(self._port, creator, Wanted("get", kind), namespace=namespace)
+        return known[kind]
 
     async def _maybe(self, kind: kinds.Kind, name: str, namespace: str) -> bytes | None:
         try:

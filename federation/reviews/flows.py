@@ -98,19 +98,24 @@ class FlowReview:
         self._graph = FlowGraph(self._targets)
         self._planned: dict[str, PlannedStep] = {}
         self._jobs: dict[str, JobView] = {}
-        for node in self._nodes.values():
-            self._read(node, view=view, projections=projections)
-        lengths = {name: self._seconds(job) for name, job in self._jobs.items()}
-        self._ahead = self._graph.ahead(lengths)
+        self._view, self._projections = view, projections
+        self._unread = deque(self._nodes.values())
+        self._ahead: dict[str, float] = {}
         self._now = 0.0
         self._running = _Running()
         self._done: set[str] = set()
         self._blocked: dict[str, Answer] = {}
-        self._ready = deque(self._to_begin())
+        self._ready: deque[str] = deque()
         self._looks = 0
 
     def advance(self) -> bool:
-        """Plan one more Job, or go on to the next end; False when nothing more can begin."""
+        """Read one more Job, plan one more, or go on to the next end; False when nothing more can begin."""
+        if self._unread:
+            self._read(self._unread.popleft())
+            if not self._unread:
+                self._ahead = self._graph.ahead({name: self._seconds(job) for name, job in self._jobs.items()})
+                self._ready = deque(self._to_begin())
+            return True
         if self._ready and self._looks < MOST_LOOKS and not self._full():
             self._plan(self._ready.popleft())
             return True
@@ -142,17 +147,17 @@ class FlowReview:
 
     # --- in time -----------------------------------------------------------------------------------------------------
 
-    def _read(self, node: StepNode, *, view: ReviewView, projections: Projections) -> None:
+    def _read(self, node: StepNode) -> None:
         if node.manifest is None:
             self._planned[node.name] = PlannedStep(node, reason="NotMade", message=node.problem)
             return
-        manifest, problems = completed(node.manifest, view=view, plugins=self._plugins)
-        manifest["metadata"] |= {"uid": f"{view.uid}/{node.name}"}
+        manifest, problems = completed(node.manifest, view=self._view, plugins=self._plugins)
+        manifest["metadata"] |= {"uid": f"{self._view.uid}/{node.name}"}
         if problems:
             text = f"{problems[0].field}: {problems[0].message}"
             self._planned[node.name] = PlannedStep(node, reason="InvalidSpec", message=text)
             return
-        self._jobs[node.name] = viewed(manifest, projections=projections)
+        self._jobs[node.name] = viewed(manifest, projections=self._projections)
 
     def _seconds(self, job: JobView) -> float:
         return self._trier.run_time(job).seconds

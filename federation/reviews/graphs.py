@@ -104,7 +104,7 @@ def unfolded(flow: FlowView, *, templates: Documents, flows: Documents) -> Unfol
     found = Unfolded(max_parallel=flow.spec.max_parallel)
     _Unfolding(found, templates, flows).flow(flow, prefix="", before=(), depth=0)
     if len(found.nodes) > MOST_JOBS:
-        found.note(f"{len(found.nodes)} Jobs: the first {MOST_JOBS} are reckoned")
+        found.note(f"more than {MOST_JOBS} Jobs: the first are reckoned")
         del found.nodes[MOST_JOBS:]
     return found
 
@@ -130,6 +130,9 @@ class _Unfolding:
         return ends
 
     def step(self, flow: FlowView, step: Step, prefix: str, targets: tuple[str, ...], depth: int) -> tuple[str, ...]:
+        if len(self.found.nodes) >= MOST_JOBS:
+            self.found.note(f"more than {MOST_JOBS} Jobs: the first are reckoned")
+            return ()
         if step.when:
             self.found.note("steps with a condition (when) are reckoned as if they run")
         if step.retry is not None:

@@ -13,7 +13,7 @@ from apis import kinds
 from apis.batch import PLUGINS, Job
 from controllers.admission.defaults import default_job
 from controllers.admission.jobs import validate_job
-from controllers.admission.problems import Problem, of_reading
+from controllers.admission.problems import Problem, is_subdomain, of_reading
 from policies import relaxing
 from policies.relaxing import Change, Kind, Manifest
 from policies.views import JobView, Meta, Projections
@@ -150,9 +150,17 @@ def read_question(document: bytes) -> Question:
     if (manifest is None) == (not spec.job):
         raise BadQuestion("spec", "a review is about a manifest or about a Job that is there")
     if spec.job:
+        named(spec.job, field="spec.job")
         return Question(view, kinds.JOB, {}, job=spec.job, relax=relax, suggest=suggest)
     templates = tuple(_template(each, at) for at, each in enumerate(msgspec.json.decode(spec.templates) or ()))
     return Question(view, _kind_of(manifest, view), manifest, templates, relax=relax, suggest=suggest)
+
+
+def named(name: str, *, field: str) -> str:
+    """The name of an object to read, which becomes part of a path; raises BadQuestion for what no object can be called."""
+    if not is_subdomain(name):
+        raise BadQuestion(field, f"{name[:64]!r} is no name of an object")
+    return name
 
 
 def _kind_of(manifest: Any, view: ReviewView) -> kinds.Kind:

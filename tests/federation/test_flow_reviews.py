@@ -139,6 +139,17 @@ def test_fan_outs_are_unfolded_and_nested_flows_put_in_place() -> None:
     assert any("condition" in note for note in found.notes)
 
 
+def test_a_flow_that_explodes_is_reckoned_in_part() -> None:
+    inner = named(kinds.JOB_FLOW, "inner", spec={"flows": [{"name": "x", "with": {"items": list(range(1000))}}]})
+    outer = named(
+        kinds.JOB_FLOW, "f", spec={"flows": [{"name": "n", "flow": {"name": "inner"}, "with": {"items": list(range(1000))}}]}
+    )
+    flows = {"inner": inner}
+    found = graphs.unfolded(graphs.flow_of(outer, namespace="team"), templates={"x": template("x")}, flows=flows)
+    assert len(found.nodes) == graphs.MOST_JOBS
+    assert any("the first are reckoned" in note for note in found.notes)
+
+
 def test_what_is_only_known_while_it_runs_is_said_to_be_taken_for_granted() -> None:
     steps = named(
         kinds.JOB_FLOW,

@@ -10,7 +10,7 @@ import pytest
 
 from apis import kinds
 from controllers.admission.webhooks import HUB_KINDS
-from machinery.errors import Invalid
+from machinery.errors import Invalid, ServerFailed
 from machinery.port import PatchType
 from simulator.api import MemoryPort
 from simulator.webhooks import Webhooks
@@ -397,6 +397,21 @@ def test_garbage_is_refused_with_a_reason_and_holds_up_nobody(name: str) -> None
     told(tell)
 
 
+@pytest.mark.parametrize("name", ["../../other/jobs/secret", "train/status", "..", "a b", "x" * 250 + "/y", "%2e%2e"])
+def test_what_is_no_name_is_not_looked_up(name: str) -> None:
+    """A name becomes part of a path at the API server: nobody reaches another namespace by it."""
+
+    async def tell(world: World, ann: Asker) -> None:
+        status = await ann.ask("a", job=name)
+        assert (status["outcome"], status["field"]) == ("Refused", "spec.job")
+        steps = [{"name": "s", "template": name}, {"name": "t", "flow": {"name": name}}]
+        for at, step in enumerate(steps):
+            status = await ann.ask(f"flow-{at}", manifest=named(kinds.JOB_FLOW, "f", spec={"flows": [step]}))
+            assert status["outcome"] == "Refused"
+
+    told(tell)
+
+
 def test_a_job_that_is_not_there_is_said_not_to_be_there() -> None:
     async def tell(world: World, ann: Asker) -> None:
         assert (await ann.ask(job="nobody"))["reason"] == "NotFound"
@@ -418,6 +433,24 @@ def test_a_flood_of_one_namespace_is_refused_and_another_is_answered_meanwhile()
         reasons = [(await ann.answer(name))["reason"] for name in flood]
         assert reasons.count("TooManyReviews") > 0
         assert set(reasons) == {"TooManyReviews", "NotFound"}
+
+    told(tell)
+
+
+def test_an_api_server_that_fails_for_a_while_is_asked_again_until_it_answers() -> None:
+    async def tell(world: World, ann: Asker) -> None:
+        fails = 7
+
+        def access(review: Tree) -> bool:
+            nonlocal fails
+            if fails:
+                fails -= 1
+                raise ServerFailed("the authoriser is away")
+            return True
+
+        world.server.access = access
+        assert (await ann.ask(manifest=job("train")))["outcome"] == "Starts"
+        assert fails == 0
 
     told(tell)
 

@@ -14,7 +14,7 @@ from simulator.store import Change
 from simulator.world import AGENTS, HUB, World
 from tests.support.quickstart import FLOW, documents
 from tests.support.stage import play
-from tests.support.stories import phase
+from tests.support.stories import job, phase
 
 
 def is_its_own(write: Write) -> bool:
@@ -95,3 +95,34 @@ def test_the_hub_forbids_agents_to_raise_it() -> None:
 def test_the_programs_of_a_member_are_known_as_agents() -> None:
     """Otherwise nothing would be forbidden to them in all the other stories."""
     assert AGENTS == guard.AGENTS
+
+
+def test_a_tenant_asks_the_planner_in_his_own_name_and_namespace_and_learns_of_nobody_else() -> None:
+    """What others run is nowhere in the answer, and neither are clusters to somebody who may not see them."""
+
+    async def story(world: World) -> None:
+        world.servers[HUB].access = lambda asked: asked["resourceAttributes"]["resource"] != "clusters"
+        secret = job("secret", namespace="rivals", pods=2, runs_for=None)
+        await world.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "rivals"}}, secret])
+        await world.advance(15)
+        ann = MemoryPort(world.servers[HUB], agent="ann", groups=("tenants",))
+        kind = kinds.PLACEMENT_REVIEW
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        questions = {"mine": {"manifest": job("train", pods=99)}, "theirs": {"manifest": secret}, "path": {"job": "../secret"}}
+        for name, spec in questions.items():
+            await ann.create(kind, {**head, "metadata": {"name": name}, "spec": spec}, namespace="default")
+        await world.advance(10)
+        answers = {name: (world.get(kind, name) or {})["status"] for name in questions}
+        assert {name: each["outcome"] for name, each in answers.items()} == {
+            "mine": "Waits",
+            "theirs": "Refused",
+            "path": "Refused",
+        }
+        told = str(answers["mine"])
+        assert not any(word in told for word in ("secret", "rivals", "east", "west"))
+        forged = {"creator": {"username": "root"}, "job": "train"}
+        world.servers[HUB].webhooks = None
+        with pytest.raises(errors.Invalid, match="nobody else"):
+            await ann.create(kind, {**head, "metadata": {"name": "forged"}, "spec": forged}, namespace="default")
+
+    play(story, admission=True)
