@@ -41,6 +41,7 @@ test: check ## check, unit, stories, kills in the simulator, e2e on real control
 
 long: $(STAMP) ## many seeds and long runs, by hand
 	@VF_LONG=1 $(PY) -m pytest -q -n $(WORKERS) -m "long or not long" --timeout 3600 tests
+	@$(PY) -m benchmarks.dispatch --sitting 50000
 
 bench: $(STAMP) ## the table of measured ratios, by hand
 	@$(PY) -m benchmarks
