@@ -77,10 +77,10 @@ class Places:
     measured: PodShape
 
 
-def places(admitted: Mask, *, measured: PodShape) -> Places:
-    """The rows of a mask."""
-    rows = np.flatnonzero(admitted)
-    return Places(admitted, None if len(rows) == len(admitted) else rows, measured)
+def rows_of(mask: Mask) -> Rows | None:
+    """The rows of a mask; None for all."""
+    rows = np.flatnonzero(mask)
+    return None if len(rows) == len(mask) else rows
 
 
 @dataclass(slots=True, eq=False)
@@ -119,6 +119,8 @@ class Kept:
         self._rules: object = None
         self._answers: dict[PodShape, Answer] = {}
         self._places: dict[PodShape, Places] = {}
+        self._alike: dict[bytes, tuple[Mask, Rows | None]] = {}
+        self._measured: dict[PodShape, PodShape] = {}
         self._most = max(KEPT_CELLS // max(rows, 1), 1)
 
     def __len__(self) -> int:
@@ -134,17 +136,26 @@ class Kept:
         if self._rules != rules:
             self._answers.clear()
             self._places.clear()
+            self._alike.clear()
+            self._measured.clear()
             self._rules = rules
 
-    def places(self, shape: PodShape) -> Places | None:
-        """Where the shape may go; None when nothing is known."""
-        return self._places.get(shape)
-
-    def learn_places(self, shape: PodShape, found: Places) -> None:
-        """Keep where a shape may go."""
-        if len(self._places) >= self._most:
-            del self._places[next(iter(self._places))]
-        self._places[shape] = found
+    def places(
+        self, shape: PodShape, *, admits: Callable[[PodShape], Mask], measured: Callable[[PodShape], PodShape]
+    ) -> Places:
+        """Where the shape may go, found out by `admits` if nothing is known. Equal masks are one object: there are fewer of
+        them than shapes, and what is read often stays close at hand."""
+        known = self._places.get(shape)
+        if known is None:
+            if len(self._places) >= self._most:
+                self._places.clear()
+                self._alike.clear()
+                self._measured.clear()
+            admitted, plain = admits(shape), measured(shape)
+            admitted, rows = self._alike.setdefault(admitted.tobytes(), (admitted, rows_of(admitted)))
+            # One object for equal ones: it is a key on the hottest path, and shapes are costly to compare.
+            known = self._places[shape] = Places(admitted, rows, self._measured.setdefault(plain, plain))
+        return known
 
     def read(self, shape: PodShape, *, at: int, log: Log, look: Look) -> Answer | None:
         """The answer for a copy that was made after the cluster's first `at` changes and changed the rows of `log` since; None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -209,8 +209,7 @@ class Spot:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Some rows of a room as a rule may see them: `free` and `allocatable` belong to `rows`, one column per resource. A row may
     stand there several times with different amounts: what it would look like with one more pod, with two more, …"""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from member_agent.answers import Answer, Kept, Log, Places, places
+from member_agent.answers import Answer, Kept, Log, Places, rows_of
 from member_agent.aspects import plain
 from member_agent.grouping import Company, Near
 from member_agent.layout import HOSTNAME as HOSTNAME
@@ -70,6 +70,8 @@ class Room:
     _keeps: Callable[[PodShape], bool] | None = field(default=None, repr=False)
     _measured: Callable[[PodShape], PodShape] | None = field(default=None, repr=False)
     _places: dict[PodShape, Places] = field(default_factory=dict, repr=False)
+    _asked: dict[PodShape, list[tuple[int, int]]] = field(default_factory=dict, repr=False)
+    """By shape, the columns it asks of and how much."""
 
     def copy(self, *, rules: Rules | None = None) -> Room:
         """A room of its own to plan on."""
@@ -123,15 +125,16 @@ class Room:
         """Where the shape may go."""
         found = self._places.get(shape)
         if found is None:
-            kept = self.kept if self._keeps is not None and self._keeps(shape) else None
-            found = kept.places(shape) if kept is not None else None
-            if found is None:
-                admitted = self.layout.admits(shape) if self.rules is None else self.rules.predicate(self.layout, shape)
-                found = places(admitted, measured=self._measured(shape) if self._measured is not None else shape)
-                if kept is not None:
-                    kept.learn_places(shape, found)
+            if self.kept is not None and self._keeps is not None and self._keeps(shape):
+                found = self.kept.places(shape, admits=self._admits, measured=self._measured or _itself)
+            else:
+                admitted = self._admits(shape)
+                found = Places(admitted, rows_of(admitted), shape)
             self._places[shape] = found
         return found
+
+    def _admits(self, shape: PodShape) -> Mask:
+        return self.layout.admits(shape) if self.rules is None else self.rules.predicate(self.layout, shape)
 
     def _all(self) -> Rows:
         return np.arange(len(self.layout.names))
@@ -144,14 +147,18 @@ class Room:
 
     def _fits(self, shape: PodShape, columns: Columns) -> Amounts:
         """Per row, how many more pods fit where the node admits them."""
-        fits: Amounts | None = None
-        for name, amount in shape.requests.items():
-            column = self.layout.columns.get(name)
-            if column is None:
-                return np.zeros(len(columns.rows), dtype=np.int64)
+        asked = self._asked.get(shape)
+        if asked is None:
+            known = self.layout.columns
+            asked = [(known[name], amount) for name, amount in shape.requests.items() if name in known]
+            self._asked[shape] = asked
+        if len(asked) < len(shape.requests):  # of something no node has any
+            return np.zeros(len(columns.rows), dtype=np.int64)
+        found: Amounts | None = None
+        for column, amount in asked:
             each = columns.free[:, column] // amount
-            fits = each if fits is None else np.minimum(fits, each, out=fits)
-        found = np.full(len(columns.rows), UNBOUNDED) if fits is None else np.maximum(fits, 0, out=fits)
+            found = each if found is None else np.minimum(found, each, out=found)
+        found = np.full(len(columns.rows), UNBOUNDED) if found is None else np.maximum(found, 0, out=found)
         if self.rules is not None:
             limits = self.rules.limits(columns, shape)
         else:
@@ -305,7 +312,7 @@ class Room:
     def _change(self, spots: Sequence[Spot], sign: int) -> None:
         if not spots:
             return
-        for shape, listed in runs(spots):
+        for shape, listed in runs(spots) if len(spots) > 1 else [(spots[0].shape, spots)]:
             if len(listed) == 1:
                 self._change_one(listed[0], sign)
                 continue
@@ -325,8 +332,9 @@ class Room:
         """The same for one node, without arrays: a pod by itself is the most frequent case."""
         row, shape = spot.row, spot.shape
         self._log.note(row)
+        free, columns, times = self.free[row], self.layout.columns, sign * spot.count
         for name, amount in shape.requests.items():
-            self.free[row, self.layout.columns[name]] -= sign * amount * spot.count
+            free[columns[name]] -= times * amount
         if shape.one_per_node:
             self._sit(shape, [spot], sign)
 
@@ -340,6 +348,10 @@ class Room:
     def explain(self, shape: PodShape, *, count: int, placed: int) -> str:
         """Why `count` pods do not fit, as a sentence with numbers."""
         return sentence(self, shape, count=count, placed=placed)
+
+
+def _itself(shape: PodShape) -> PodShape:
+    return shape
 
 
 def berth(shape: PodShape) -> Berth:

@@ -39,6 +39,11 @@ class Claims:
         columns = self._session.room.layout.columns
         return [Spot(row, shape, 1) for row, shape in found if row is not None and shape.requests.keys() <= columns.keys()]
 
+    @property
+    def none(self) -> bool:
+        """Nothing is spoken for."""
+        return not self._held and not self._nominated
+
     def row(self, node: str) -> int | None:
         """The row of a node; None for one that is not there."""
         names = self._session.room.layout.names

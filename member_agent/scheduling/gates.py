@@ -103,6 +103,11 @@ class Gates:
         for gang in shut:
             session.want(gang.group.queue, total(pod.shape.requests for pod in gang.pods), times=1)
 
+    @property
+    def none(self) -> bool:
+        """No pod that passed its gate waits for a node."""
+        return not self._gangs
+
     def aside(self, gang: Key) -> AbstractContextManager[None]:
         """For a gang with pods that passed: without what such pods of its queue hold. It was asked at the gate."""
         return self._aside(gang) if gang in self._gangs else NOBODY

@@ -37,6 +37,13 @@ class Lanes:
 
     def pop(self) -> tuple[Any, ...]:
         """Take the next one out; raises IndexError where nobody is left."""
+        if len(self._lanes) == 1:  # nobody to compare it with
+            ((name, lane),) = self._lanes.items()
+            alone: tuple[Any, ...] = heapq.heappop(lane)
+            if not lane:
+                self._lanes.clear()
+                self._ahead.clear()
+            return alone
         while True:
             key, name = heapq.heappop(self._ahead)
             current = self._key(name)

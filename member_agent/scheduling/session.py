@@ -134,6 +134,7 @@ class OpenSession:
         ]
         self.let_in_now: list[Waiting] = []
         self.promises_count = False
+        self.changes = 0
         self._given: dict[Key, Amounts] = {}
         self._entered_in: dict[str, tuple[Amounts, ...]] = {}
 
@@ -203,6 +204,7 @@ class OpenSession:
 
     def promise(self, queue: str, amounts: Mapping[str, int], *, times: int, of_all: bool = True) -> None:
         """Enter what groups of a queue were promised, or take it out again; in the cluster's book only if `of_all`."""
+        self.changes += 1
         add(self._promised_alone.setdefault(queue, {}), amounts, times=times)
         for name in self.lineage(queue):
             if of_all or name != keys.ROOT_QUEUE:
@@ -233,6 +235,7 @@ class OpenSession:
 
     def keep(self, queue: str, amounts: Mapping[str, int], *, times: int) -> None:
         """Enter what a queue keeps for pods without nodes, or take it out again."""
+        self.changes += 1
         books = [self._used, self._held_alone.setdefault(queue, {})]
         for book in (*books, *(self._held.setdefault(each, {}) for each in self.lineage(queue))):
             add(book, amounts, times=times)
@@ -247,10 +250,14 @@ class OpenSession:
 
     def account(self, gang: Key, queue: str, spots: Sequence[Spot], *, times: int) -> None:
         """The same for a gang that is known by name and queue only: one that has all its nodes, for one."""
+        self.changes += 1
         given = self._given.get(gang)
         if given is None:
             given = self._given[gang] = dict(self._holds(gang))
         books = (given, *self._books_of(queue), self.namespaces.book(queue, gang[0]))
+        if len(spots) == 1:
+            add_to_all(books, spots[0].shape.requests, times=times * spots[0].count)
+            return
         for shape, listed in runs(spots):
             add_to_all(books, shape.requests, times=times * sum(spot.count for spot in listed))
 
@@ -276,11 +283,13 @@ class OpenSession:
         """As if the queue held nothing: to ask what it could hold at all."""
         held = dict(self._held_alone.get(queue, NOTHING))
         books = [self._held_alone.setdefault(queue, {}), *(self._held.setdefault(each, {}) for each in self.lineage(queue))]
+        self.changes += 1
         for book in books:
             add(book, held, times=-1)
         try:
             yield
         finally:
+            self.changes += 1
             for book in books:
                 add(book, held, times=1)
 
@@ -288,6 +297,9 @@ class OpenSession:
         """Decide bindings: the spots of each shape go to its pods, in order."""
         self.gates.placed(pods)
         names = self.room.layout.names
+        if len(spots) == 1 and spots[0].count == 1:
+            self._bindings.append(Binding(pods[0], names[spots[0].row]))
+            return
         ahead = {shape: iter(listed) for shape, listed in by_shape(pods)}
         for shape, listed in runs(spots):
             nodes = [names[spot.row] for spot in listed for _ in range(spot.count)]
@@ -387,6 +399,13 @@ class Statement:
 
     def take(self, pods: Sequence[PodView], spots: Sequence[Spot]) -> None:
         """Room was taken for these pods, in their order within each shape; some of them may be left without a spot."""
+        self._session.charge(self._gang, spots, times=1)
+        self.spots += spots
+        if len(pods) == 1:
+            if spots:
+                self._pods += pods
+                self.placed[pods[0].task] = self.placed.get(pods[0].task, 0) + 1
+            return
         got: dict[PodShape, int] = {}
         for shape, taken in runs(spots):
             got[shape] = got.get(shape, 0) + sum(spot.count for spot in taken)
@@ -395,8 +414,6 @@ class Statement:
             self._pods += chosen
             for pod in chosen:
                 self.placed[pod.task] = self.placed.get(pod.task, 0) + 1
-        self.spots += spots
-        self._session.charge(self._gang, spots, times=1)
 
     def commit(self) -> None:
         """All of it happens."""

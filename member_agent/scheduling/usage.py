@@ -33,11 +33,14 @@ def add_to_all(books: Iterable[Amounts], amounts: Mapping[str, int], *, times: i
     changes = [(name, amount * times) for name, amount in amounts.items()]
     for book in books:
         for name, change in changes:
-            after = book.get(name, 0) + change
-            if after:
-                book[name] = after
-            else:
-                book.pop(name, None)
+            if name in book:
+                after = book[name] + change
+                if after:
+                    book[name] = after
+                else:
+                    del book[name]
+            elif change:
+                book[name] = change
 
 
 class Usage:

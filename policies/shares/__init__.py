@@ -6,7 +6,7 @@ nobody else's; water-filling is max-min fair by weight.
 
 from __future__ import annotations
 
-from policies.shares.dominance import Leaf, dominant, hierarchical
+from policies.shares.dominance import Leaf, Steps, dominant, hierarchical
 from policies.shares.filling import Claim, fill
 from policies.shares.promises import beyond
 from policies.shares.tree import Limit, QueueShare, limits, lineage, share
@@ -16,6 +16,7 @@ __all__ = [
     "Leaf",
     "Limit",
     "QueueShare",
+    "Steps",
     "beyond",
     "dominant",
     "fill",

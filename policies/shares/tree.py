@@ -118,5 +118,7 @@ def share(held: Mapping[str, int], deserved: Mapping[str, int]) -> float:
         return float(any(amount > 0 for amount in held.values()))
     most = 0.0
     for name, amount in deserved.items():
-        most = max(most, held.get(name, 0) / amount)
+        part = held.get(name, 0) / amount
+        if part > most:
+            most = part
     return most

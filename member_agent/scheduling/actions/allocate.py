@@ -61,7 +61,11 @@ def willing(session: OpenSession, gang: Waiting) -> bool:
 
 def best_effort(gang: Waiting) -> bool:
     """No pod of it asks for anything but its own place."""
-    return all(pod.shape.requests.keys() <= {"pods"} for pod in gang.pods)
+    for pod in gang.pods:
+        for name in pod.shape.requests:
+            if name != "pods":
+                return False
+    return True
 
 
 class Allocation:
@@ -109,6 +113,8 @@ class Allocation:
         ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)
         with self._session.claims.aside(gang), self._session.reserved.aside(gang):
             reason = self._barred(gang)
+            if reason is None and not ready and self._alone(gang, pods):
+                return
             if reason is None:
                 reason = self._more(gang, pods, again=again) if ready else self._minimum(gang)
         if reason is None:
@@ -128,6 +134,30 @@ class Allocation:
         first = behind(gang, self._stopped.get(gang.group.queue))
         with self._session.gates.aside(gang.key):
             return first or (self._tiers.overused(gang.group.queue) if self._shared else None)
+
+    def _alone(self, gang: Waiting, pods: Sequence[PodView]) -> bool:
+        """Place a gang of one pod for which nothing is special; False, and nothing done, where it is not one, or finds no place
+        so simply. It gets what `_minimum` would give it; most gangs of a busy cluster are such."""
+        session, tiers, pod = self._session, self._tiers, pods[0]
+        group = gang.group
+        if len(pods) > 1 or gang.tally.placed or group.min_member != 1 or group.min_task_member or group.queue in self._kept:
+            return False
+        if tiers.tells_domains or pod.nominated or not session.claims.none or not session.gates.none:
+            return False
+        limited = self._shared and not group.admitted
+        if limited and tiers.allocatable(group.queue, request=pod.shape.requests, pods=1).pods < 1:
+            return False
+        spots = session.room.place_some(pod.shape, 1, within=self._open(None))
+        if not spots:
+            return False
+        session.charge(gang, spots, times=1)
+        if not tiers.job_ready(gang, placed={pod.task: 1}):
+            session.room.give_back(spots)
+            session.charge(gang, spots, times=-1)
+            return False
+        session.bind(pods, spots)
+        session.reasons.pop(gang.key, None)
+        return True
 
     # --- the minimum -------------------------------------------------------------------------------------------------
 

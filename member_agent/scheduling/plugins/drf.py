@@ -12,7 +12,7 @@ from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.plugins.protocol import Ballot, Nothing, Order, Plugin, Session, Victim, Vote
 from member_agent.scheduling.snapshot import Waiting
 from member_agent.scheduling.usage import add
-from policies.shares import Leaf, dominant, hierarchical
+from policies.shares import Leaf, Steps, dominant, hierarchical
 
 SAME: Final = 1e-6
 """Shares that differ by no more than this are equal."""
@@ -24,8 +24,12 @@ class Drf(Plugin):
     name = "drf"
 
     def __init__(self, arguments: Nothing, *, session: Session, hooks: frozenset[Hook] = frozenset(Hook)) -> None:
-        super().__init__(arguments, session=session, hooks=hooks)
+        deep = Hook.HIERARCHY in hooks
+        super().__init__(arguments, session=session, hooks=hooks if deep else hooks - {Hook.QUEUE_ORDER})
         self._total = session.total
+        self._wanting: frozenset[str] | None = None
+        self._steps: tuple[tuple[int, bool], Mapping[str, Steps]] | None = None
+        """By queue, and after which change of the books they were worked out."""
 
     def job_order(self, gang: Waiting) -> Order:
         return dominant(self.session.holds(gang.key), self._total)
@@ -86,12 +90,18 @@ class Drf(Plugin):
         return dominant(amounts, self._total)
 
     def queue_order(self, queue: str) -> Order:
-        if Hook.HIERARCHY not in self.hooks:
-            return 0
-        wanting = {gang.group.queue for gang in self.session.gangs}
-        leaves = {name: self._leaf(name, blocked=name not in wanting) for name in self.session.queues}
+        """By the tree; only with enableHierarchy."""
+        state = (self.session.changes, self.session.promises_count)
+        if self._steps is None or self._steps[0] != state:
+            self._steps = state, self._worked_out()
+        return self._steps[1].get(queue, ())
+
+    def _worked_out(self) -> Mapping[str, Steps]:
+        if self._wanting is None:
+            self._wanting = frozenset(gang.group.queue for gang in self.session.gangs)
+        leaves = {name: self._leaf(name, blocked=name not in self._wanting) for name in self.session.queues}
         steps = hierarchical(list(leaves.values()), available=self._total)
-        return steps[leaves[queue].path] if queue in leaves else ()
+        return {name: steps[leaf.path] for name, leaf in leaves.items()}
 
     def _leaf(self, name: str, *, blocked: bool) -> Leaf:
         queue = self.session.queues[name]

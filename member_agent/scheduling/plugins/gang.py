@@ -71,9 +71,11 @@ class Gang(Plugin):
 
 def _missing(gang: Waiting, there: Mapping[str, int]) -> Reason | None:
     """What of the minimum is not there."""
-    total = sum(there.values())
-    if total < gang.group.min_member:
-        return Reason(NOT_ENOUGH_TASKS, f"{total} of {gang.group.min_member} pods of the gang exist")
+    group, total = gang.group, sum(there.values())
+    if total < group.min_member:
+        return Reason(NOT_ENOUGH_TASKS, f"{total} of {group.min_member} pods of the gang exist")
+    if not group.min_task_member:
+        return None
     for task, floor in floors(gang).items():
         if there.get(task, 0) < floor:
             return Reason(NOT_ENOUGH_OF_TASK, f"{there.get(task, 0)} of {floor} pods of task {task} exist")

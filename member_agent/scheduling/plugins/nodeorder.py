@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from member_agent.grouping import Pull
 from member_agent.layout import Layout
-from member_agent.room import Columns, Mask, Scores
+from member_agent.room import Amounts, Columns, Mask, Scores
 from member_agent.scheduling.likings import affinity_scores, changes_itself, spread_scores
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.plugins.protocol import Plugin, Session
@@ -64,14 +64,17 @@ class NodeOrder(Plugin):
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         weights = self._weights
-        cpu, memory = _used(columns, shape, "cpu"), _used(columns, shape, "memory")
-        mean = (cpu + memory) * 50
+        cpu, memory = _both_used(columns, shape)
+        mean = cpu + memory
+        mean *= 50
         scores: Scores = weights.least_requested * (100 - mean)
         if weights.most_requested:
             scores += weights.most_requested * mean
         if weights.balanced:
             # The standard deviation of two shares is half their distance.
-            scores += weights.balanced * (100 - 50 * np.abs(cpu - memory))
+            apart = np.abs(np.subtract(cpu, memory, out=cpu), out=cpu)
+            apart *= 50
+            scores += weights.balanced * np.subtract(100, apart, out=apart)
         if weights.taints:
             scores += weights.taints * self._untainted(columns, shape)
         if weights.preferred and shape.prefers:
@@ -152,8 +155,23 @@ def _used(columns: Columns, shape: PodShape, resource: str) -> Scores:
     column = columns.column(resource)
     if column is None:
         return np.zeros(len(columns.rows))
-    size = np.maximum(columns.allocatable[:, column], 1)
-    used: Scores = 1 - (columns.free[:, column] - shape.requests.get(resource)) / size
+    return _shares(columns.free[:, column] - shape.requests.get(resource), columns.allocatable[:, column])
+
+
+def _both_used(columns: Columns, shape: PodShape) -> tuple[Scores, Scores]:
+    """Of cpu and memory, which mostly stand side by side: then both are worked out at once."""
+    cpu, memory = columns.column("cpu"), columns.column("memory")
+    if cpu is None or memory != cpu + 1:
+        return _used(columns, shape, "cpu"), _used(columns, shape, "memory")
+    asked = np.array((shape.requests.get("cpu"), shape.requests.get("memory")), dtype=np.int64)
+    used = _shares(columns.free[:, cpu : cpu + 2] - asked, columns.allocatable[:, cpu : cpu + 2])
+    return used[:, 0], used[:, 1]
+
+
+def _shares(left: Amounts, size: Amounts) -> Scores:
+    """Shares in use where so much is left, 0..1."""
+    used: Scores = left / np.maximum(size, 1)
+    np.subtract(1, used, out=used)
     return np.minimum(np.maximum(used, 0.0, out=used), 1.0, out=used)
 
 

@@ -153,6 +153,11 @@ class Session(Protocol):
         ...
 
     @property
+    def changes(self) -> int:
+        """Grows with every change of what is held or promised."""
+        ...
+
+    @property
     def promises_count(self) -> bool:
         """Whether `held` counts what was promised too: so it is when queues are ordered to let groups in."""
         ...

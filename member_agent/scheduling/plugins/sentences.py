@@ -28,11 +28,13 @@ def over_limit(
     fit = pods
     for name, amount in request.items():
         if amount > 0:
-            fit = min(fit, max(limit.get(name) - held.get(name, 0), 0) // amount)
+            left = limit.get(name) - held.get(name, 0)
+            if left < fit * amount:
+                fit = max(left, 0) // amount
     if fit >= pods:
         return Allowance(pods)
-    left = ResourceVector({name: limit.get(name) - held.get(name, 0) for name in request})
-    short = [name for name, amount in request.items() if amount * (fit + 1) > max(left.get(name), 0)]
+    beside = ResourceVector({name: limit.get(name) - held.get(name, 0) for name in request})
+    short = [name for name, amount in request.items() if amount * (fit + 1) > max(beside.get(name), 0)]
     at = at_limit(held, {name: limit.get(name) for name in short})
     asked = ResourceVector({name: request.get(name) for name in short})
     wanted = f"{pods} × {asked} asked for, {fit} fit" if pods > 1 else f"{asked} asked for"

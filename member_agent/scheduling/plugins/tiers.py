@@ -48,6 +48,9 @@ class Tiers:
             plugin for plugin in self._about_nodes if any(answers(plugin, each) for each in ("limits", "node_order"))
         ]
         self._all = {question: [each for tier in tiers for each in tier] for question, tiers in self._by_tier.items()}
+        self._queue_order = self._all["queue_order"]
+        self.scores_nodes = bool(self._all["node_order"])
+        """Whether any plugin tells nodes apart."""
 
     def figures(self, queue: str) -> Figures | None:
         """What the first plugin that shares among queues knows of one."""
@@ -58,7 +61,7 @@ class Tiers:
 
     def queue_order(self, queue: str) -> tuple[Any, ...]:
         """Key of a queue; ties by name."""
-        return (*(ask(queue) for ask in self._all["queue_order"]), queue)
+        return (*[ask(queue) for ask in self._queue_order], queue)
 
     @property
     def tells_namespaces(self) -> bool:
@@ -118,8 +121,11 @@ class Tiers:
         return self._first("overused", queue)
 
     def _first(self, question: str, about: Any) -> Reason | None:
-        found: Iterable[Reason | None] = (ask(about) for ask in self._all[question])
-        return next((reason for reason in found if reason is not None), None)
+        for ask in self._all[question]:
+            reason: Reason | None = ask(about)
+            if reason is not None:
+                return reason
+        return None
 
     def job_ready(self, gang: Waiting, *, placed: Mapping[str, int]) -> bool:
         """Whether all plugins let it be bound."""
@@ -165,13 +171,13 @@ class Tiers:
 
     def node_order(self, columns: Columns, shape: PodShape) -> Scores:
         """The sum of all scores; larger is better."""
-        said = [ask(columns, shape) for ask in self._all["node_order"]]
-        return functools.reduce(np.add, said) if said else np.zeros(len(columns.rows))
-
-    @property
-    def scores_nodes(self) -> bool:
-        """Whether any plugin tells nodes apart."""
-        return bool(self._all["node_order"])
+        asked = self._all["node_order"]
+        if not asked:
+            return np.zeros(len(columns.rows))
+        scores: Scores = asked[0](columns, shape)
+        for ask in asked[1:]:
+            scores = scores + ask(columns, shape)
+        return scores
 
     def local(self, shape: PodShape) -> bool:
         """Whether what is said of a row follows from that row alone, by all plugins that speak of nodes."""
@@ -204,6 +210,11 @@ class Tiers:
         if len(found) < 2:
             return found[0] if found else None
         return Pull(sum((said.scores for said in found[1:]), found[0].scores), anew=any(said.anew for said in found))
+
+    @property
+    def tells_domains(self) -> bool:
+        """Whether any plugin says in which parts of the cluster gangs are tried."""
+        return bool(self._all["domains"])
 
     def domains(self, gang: Waiting) -> Iterable[Mask | None]:
         """Where to try the gang, one after the other; None is the whole cluster."""
