@@ -126,6 +126,9 @@ class SchedulingSettings(_Settings):
     volumes_wait: float = Field(
         default=600.0, gt=0, description="claims of a pod that has its node are bound within this, or it is looked for anew"
     )
+    job_metrics: bool = Field(
+        default=False, description="tell Prometheus of every gang by name too, as upstream does: series for each"
+    )
     partial_pause: float = Field(default=60.0, gt=0, description="first wait of a gang that gave its nodes back; doubles")
     partial_pause_limit: float = Field(default=600.0, gt=0, description="longest wait of a gang that gave its nodes back")
 

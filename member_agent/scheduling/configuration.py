@@ -67,7 +67,18 @@ UPSTREAM_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
     "gangreclaim": frozenset({"maxDomains", "allowWholeBundle"}),
     "shuffle": frozenset(),
 }
-"""Arguments of actions. How upstream searches is not how this scheduler searches: those about it change nothing here."""
+"""Arguments of actions."""
+
+_ALL_NODES: Final = "all nodes are looked at in one pass, and no more of them are tried than it takes"
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "predicateErrorCacheEnable": "what nodes say of a shape is always kept and asked again only where something changed",
+    "enableTopologyAwarePreemption": "affinity, spread, ports and volumes are always looked at when room is cleared",
+    "topologyAwarePreemptWorkerNum": _ALL_NODES,
+    "minCandidateNodesPercentage": _ALL_NODES,
+    "minCandidateNodesAbsolute": _ALL_NODES,
+    "maxCandidateNodesAbsolute": _ALL_NODES,
+}
+"""Arguments about how upstream searches, and why they change nothing here: said in a note to whoever sets them."""
 
 DEFAULT: Final = """
 actions: "enqueue, allocate, backfill"
@@ -248,6 +259,8 @@ class _Reader:
             allowed = UPSTREAM_ARGUMENTS.get(each.name, (each.arguments or {}).keys())
             for name in sorted((each.arguments or {}).keys() - allowed):
                 self.problems.append(f"{where}.arguments.{name}: action {each.name} has no such argument")
+            for name in sorted((each.arguments or {}).keys() & allowed & WITHOUT_EFFECT.keys()):
+                self.notes.append(f"{where}.arguments.{name}: changes nothing here: {WITHOUT_EFFECT[name]}")
             found[each.name] = dict(each.arguments or {})
         return found
 

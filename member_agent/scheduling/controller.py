@@ -100,7 +100,7 @@ class SchedulingController:
         self._applier = SchedulingApplier(port)
         self._rounds: WorkQueue[str] = WorkQueue(clock)
         self._patience = Patience(settings)
-        self._meters = Meters()
+        self._meters = Meters(by_job=settings.job_metrics)
         self._reservation: Reservation | None = None
         """What is kept for a gang since the last round."""
         self._pending: dict[Key, GroupView] = {}
@@ -262,6 +262,7 @@ class SchedulingController:
             self._evictor.group_gone(change.key)
             self._told.forget(change.key)
             self._patience.forget_gang(change.key)
+            self._meters.gone(change.key)
             return
         old = change.old
         if group.phase in (GroupPhase.RUNNING, GroupPhase.COMPLETED):
@@ -303,10 +304,13 @@ class SchedulingController:
             configuration=self._configuration(),
             registry=self._registry,
             most=self._settings.placements_at_once,
+            timer=self._clock.boot,
         )
         opened = self._clock.boot() - begun
         decided, took = decide(session, registry=self._registry, timer=self._clock.boot)
-        self._meters.round(decided, took=took, opened=opened, total=self._clock.boot() - begun)
+        total = self._clock.boot() - begun
+        self._meters.round(decided, took=took, opened=opened, total=total, plugins=session.tiers.took)
+        self._meters.waiting(session.waiting, unplaced=decided.waiting)
         self._meters.queues(session, now=begun)
         if not decided.more or decided.reservation is not None:  # a round cut short did not come to whom it is kept for
             self._reservation = decided.reservation

@@ -1,31 +1,42 @@
 """What a scheduler tells Prometheus, under the names that the field knows (reference/volcano.md 4.4).
 
-Labels are actions, results, queues and resources: series that name a Job would grow with every Job, and are left out. What is
-told of queues is read from a session that was made anyway, at most every few seconds.
+Labels are actions, plugins, results, queues and resources: series that name a Job grow with every Job, and are told only where
+somebody asks for them, as long as its PodGroup is there. What is told of queues is read from a session that was made anyway, at
+most every few seconds.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
+from machinery.informer import Key
 from machinery.metrics import Metrics
 from member_agent.scheduling.decisions import Eviction, Plan
 from member_agent.scheduling.session import OpenSession
+from member_agent.scheduling.snapshot import Waiting
 from member_agent.scheduling.usage import NOTHING
 from member_agent.views import GroupView, PodView
+from member_agent.views.pods import seconds_of
 
 MILLISECONDS: Final = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 10_000.0, 60_000.0, 600_000.0)
 QUEUES_EVERY: Final = 10.0
 """Seconds between two looks at the queues: Prometheus asks seldom more often."""
 MILLI: Final = 1000
+WAITING: Final = "unschedule_task_count"
+NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class Meters:
     """The metrics of one scheduler; nothing is told before somebody measures."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_job: bool = False) -> None:
+        """`by_job`: gangs are told one by one too."""
+        self._by_job = by_job
+        self._gangs: dict[Key, list[tuple[str, dict[str, str]]]] = {}
+        """Series of each gang."""
         self.metrics: Metrics | None = None
         self._looked = float("-inf")
         self._told: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
@@ -33,12 +44,17 @@ class Meters:
 
     # --- rounds ------------------------------------------------------------------------------------------------------
 
-    def round(self, plan: Plan, *, took: Mapping[str, float], opened: float, total: float) -> None:
-        """A round is over; `took` is seconds by action, `opened` seconds to freeze and open it."""
+    def round(
+        self, plan: Plan, *, took: Mapping[str, float], opened: float, total: float, plugins: Mapping[str, float] = NONE
+    ) -> None:
+        """A round is over; `took` is seconds by action, `plugins` by plugin, `opened` seconds to freeze and open it."""
         if self.metrics is None:
             return
         self._time("e2e_scheduling_latency_milliseconds", "Of a round.", total)
         self._time("open_session_duration_milliseconds", "To freeze a snapshot and open a session.", opened)
+        for plugin, seconds in plugins.items():
+            text = "To make a plugin for a session, with what it reads of it then."
+            self._time("plugin_scheduling_latency_milliseconds", text, seconds, plugin=plugin, OnSession="OnSessionOpen")
         for action, seconds in took.items():
             self._time("action_scheduling_latency_milliseconds", "Of an action in a round.", seconds, action=action)
         self.metrics.gauge("volcano_unschedule_job_count", "Gangs that wait, with a reason.", value=len(plan.waiting))
@@ -71,6 +87,48 @@ class Meters:
     def started(self, group: GroupView, *, now: datetime.datetime) -> None:
         """The minimum of a gang has nodes."""
         self._age("e2e_job_scheduling_latency_milliseconds", "From a PodGroup to its minimum.", group.created, now=now)
+        if group.created:
+            began, labels = (
+                seconds_of(group.created),
+                {"job_name": group.name, "queue": group.queue, "job_namespace": group.namespace},
+            )
+            duration = max(now.timestamp() - began, 0.0) * 1000
+            self._of_gang(group, "e2e_job_scheduling_duration", "From a PodGroup to its minimum.", duration, labels)
+            self._of_gang(group, "e2e_job_scheduling_start_time", "When a PodGroup was made.", began, labels)
+            self._of_gang(group, "e2e_job_scheduling_last_time", "When its minimum had nodes.", now.timestamp(), labels)
+
+    def waiting(self, gangs: Iterable[Waiting], *, unplaced: Collection[Key]) -> None:
+        """A round found no nodes for pods of these gangs, as far as they are `unplaced`."""
+        if self.metrics is None or not self._by_job:
+            return
+        found = {gang.key: gang for gang in gangs if gang.key in unplaced}
+        for key in [key for key in self._gangs if key not in found]:
+            self._drop(key, only=WAITING)
+        for gang in found.values():
+            labels = {"job_id": f"{gang.key[0]}/{gang.key[1]}"}
+            self._of_gang(gang.group, WAITING, "Pods of a gang that wait for nodes.", len(gang.pods), labels)
+
+    def gone(self, key: Key) -> None:
+        """A PodGroup has gone: nothing is told of it any more."""
+        self._drop(key)
+
+    def _of_gang(self, group: GroupView, name: str, text: str, value: float, labels: dict[str, str]) -> None:
+        if self.metrics is None or not self._by_job:
+            return
+        self.metrics.gauge(f"volcano_{name}", text, value=value, **labels)
+        listed = self._gangs.setdefault((group.namespace, group.name), [])
+        if (name, labels) not in listed:
+            listed.append((name, labels))
+
+    def _drop(self, key: Key, *, only: str = "") -> None:
+        left = []
+        for name, labels in self._gangs.pop(key, ()):
+            if self.metrics is not None and only in ("", name):
+                self.metrics.forget(f"volcano_{name}", **labels)
+            else:
+                left.append((name, labels))
+        if left:
+            self._gangs[key] = left
 
     def _count(self, number: int, result: str) -> None:
         if self.metrics is not None and number:

@@ -44,9 +44,15 @@ class OpenSession:
     """The session that plugins see (`plugins.protocol.Session`) and actions work on."""
 
     def __init__(
-        self, snapshot: Snapshot, *, configuration: Configuration, registry: Registry, most: int | None = None
+        self,
+        snapshot: Snapshot,
+        *,
+        configuration: Configuration,
+        registry: Registry,
+        most: int | None = None,
+        timer: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`most`: so many pods are placed before the session ends and leaves the rest to another one."""
+        """`most`: so many pods are placed before the session ends and leaves the rest to another one; `timer` in seconds."""
         self.configuration = configuration
         self.most = most
         self.cut_short = False
@@ -74,7 +80,7 @@ class OpenSession:
         self.claims = Claims(self, held=snapshot.berths, nominated=snapshot.nominated)
         self.turnover = Turnover(self, snapshot)
         self.reserved = Reserved(self, remembered=snapshot.reservation, there=snapshot.there, limits=snapshot.limits)
-        self.tiers: Tiers = registry.open(configuration, session=self)
+        self.tiers: Tiers = registry.open(configuration, session=self, timer=timer)
         self.room.rules = self.tiers
         self._sight = Sight(self.tiers)
         if self.tiers.sees_more:

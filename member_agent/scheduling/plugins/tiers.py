@@ -33,7 +33,9 @@ ABOUT_NODES: Final = ("predicate", "limits", "node_order")
 class Tiers:
     """The plugins of one session, asked together."""
 
-    def __init__(self, plugins: Sequence[Sequence[Plugin]]) -> None:
+    def __init__(self, plugins: Sequence[Sequence[Plugin]], *, took: Mapping[str, float] | None = None) -> None:
+        """`took`: what it took to make each plugin, by name."""
+        self.took: Mapping[str, float] = took or {}
         self._plugins = [plugin for tier in plugins for plugin in tier]
         listed = [plugin for tier in plugins for plugin in tier]
         self._seers = [(plugin.name, ask) for plugin in listed if (ask := answers(plugin, "aspect"))]

@@ -19,6 +19,7 @@ from machinery.clock import Chance, Ids
 from machinery.informer import Informers
 from machinery.port import PatchType
 from member_agent.scheduling.configuration import BadConfiguration, Configuration, Known, parse
+from member_agent.scheduling.planner import BUILT_IN
 from member_agent.scheduling.plugins.hooks import Hook
 from member_agent.scheduling.plugins.protocol import Plugin
 from member_agent.scheduling.profile import FILE_EVERY, PLACES, Place, Profile, ProfileKeeper
@@ -123,10 +124,11 @@ metrics: {type: prometheus}
     assert found.actions == ("enqueue", "allocate")
     assert [choice.name for choice in found.tiers[0]] == ["gang", "overcommit"]
     assert found.arguments == {"allocate": {"predicateErrorCacheEnable": False}}
+    assert "arguments.predicateErrorCacheEnable: changes nothing here: " in " ".join(found.notes)
     told = " ".join(found.notes)
     for name in ("gangpreempt", "network-topology-aware", "gangreclaim", "overcommit-shape", "metrics"):
         assert name in told
-    assert len(found.notes) == 5
+    assert len(found.notes) == 6
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,16 @@ metrics: {type: prometheus}
 )
 def test_what_is_wrong_is_named_with_its_place(text: str, said: str) -> None:
     assert said in refused(text)
+
+
+def test_arguments_about_how_room_is_looked_for_are_told_by_name_as_without_effect() -> None:
+    """Upstream's own tests switch the first one on: what it is for always holds."""
+    names = ["enableTopologyAwarePreemption", "topologyAwarePreemptWorkerNum", "minCandidateNodesPercentage"]
+    names += ["minCandidateNodesAbsolute", "maxCandidateNodesAbsolute", "predicateErrorCacheEnable"]
+    arguments = ", ".join(f"{name}: 1" for name in names)
+    found = parse(f"actions: preempt\nconfigurations: [{{name: preempt, arguments: {{{arguments}}}}}]", known=BUILT_IN.known)
+    for name in names:
+        assert any(f"configurations[0].arguments.{name}: changes nothing here" in note for note in found.notes)
 
 
 def test_an_own_action_judges_its_arguments_itself() -> None:

@@ -15,9 +15,9 @@ from member_agent.scheduling.session import OpenSession
 from tests.member_agent.scheduling.build import USUAL, Made, configuration, frozen, gang, nodes, queue
 
 
-def meters() -> tuple[Meters, CollectorRegistry]:
+def meters(*, by_job: bool = False) -> tuple[Meters, CollectorRegistry]:
     registry = CollectorRegistry()
-    found = Meters()
+    found = Meters(by_job=by_job)
     found.metrics = Metrics(registry)
     return found, registry
 
@@ -35,7 +35,9 @@ def test_a_round_counts_what_it_placed_what_waits_and_what_each_action_took() ->
     told, registry = meters()
     ticks = iter(range(100))
     decided, took = decide(session(gang("fits", pods=2), gang("large", cpu=99)), timer=lambda: float(next(ticks)))
-    told.round(decided, took=took, opened=0.25, total=4.0)
+    told.round(decided, took=took, opened=0.25, total=4.0, plugins={"gang": 0.5})
+    opened = value(registry, "plugin_scheduling_latency_milliseconds_sum", plugin="gang", OnSession="OnSessionOpen")
+    assert opened == 500
     assert value(registry, "schedule_attempts_total", result="scheduled") == 2
     assert value(registry, "schedule_attempts_total", result="unschedulable") == 1
     assert value(registry, "unschedule_job_count") == 1
@@ -87,6 +89,37 @@ def test_queues_are_looked_at_now_and_then_and_forgotten_when_they_go() -> None:
     told.queues(session(), now=100.0 + QUEUES_EVERY)
     assert value(registry, "queue_allocated_milli_cpu", queue_name="default") is None
     assert value(registry, "queue_weight", queue_name="default") == 2
+
+
+def test_every_plugin_is_timed_when_a_session_opens() -> None:
+    ticks = iter(range(100))
+    snapshot = frozen(nodes(8), [])
+    by = configuration("gang", "predicates")
+    opened = OpenSession(snapshot, configuration=by, registry=BUILT_IN, timer=lambda: float(next(ticks)))
+    assert opened.tiers.took == {"gang": 1.0, "predicates": 1.0}
+
+
+def test_gangs_are_told_one_by_one_where_somebody_wants_it_and_forgotten_when_they_go() -> None:
+    quiet, empty = meters()
+    loud, registry = meters(by_job=True)
+    made = gang("one", created="2026-01-01T00:00:00+00:00")
+    now = datetime.datetime.fromisoformat("2026-01-01T00:00:03+00:00")
+    named = {"job_name": "one", "queue": "default", "job_namespace": "ns"}
+    looked = session(gang("fits", pods=2), gang("large", pods=3, cpu=99))
+    decided, _ = decide(looked)
+    for told in (quiet, loud):
+        told.started(made.group, now=now)
+        told.waiting(looked.waiting, unplaced=decided.waiting)
+    assert value(registry, "e2e_job_scheduling_duration", **named) == 3000
+    assert value(registry, "e2e_job_scheduling_last_time", **named) == now.timestamp()
+    assert value(registry, "unschedule_task_count", job_id="ns/large") == 3
+    assert value(registry, "unschedule_task_count", job_id="ns/fits") is None
+    assert value(empty, "e2e_job_scheduling_duration", **named) is None
+    loud.waiting((), unplaced=())
+    assert value(registry, "unschedule_task_count", job_id="ns/large") is None
+    assert value(registry, "e2e_job_scheduling_duration", **named) == 3000
+    loud.gone(("ns", "one"))
+    assert value(registry, "e2e_job_scheduling_duration", **named) is None
 
 
 def test_nothing_is_told_before_somebody_measures() -> None:
