@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from e2e import confined
 from e2e.controlplane.fleet import PORTS, Federation, free_ports
 from e2e.controlplane.process import Record
 from federation.clusters import guard
@@ -66,12 +67,17 @@ def settings_of(federation: Federation, program: str, **more: Any) -> Path:
     return path
 
 
+def _confined(federation: Federation) -> tuple[str, ...]:
+    """Programs under the rights of the charts run as the charts' containers do, too."""
+    return confined.prefix() if identity(federation, HUB, side="hub").exists() else ()
+
+
 def hub_command(federation: Federation, *, kubeconfig: Path | None = None, **admission: Any) -> list[str]:
     """`kubeconfig` replaces the hub's own, for example by one that leads through a proxy; `admission` are settings of it."""
     issued = identity(federation, HUB, side="hub")
     chosen = kubeconfig or (issued if issued.exists() else federation.hub.kubeconfig_for(HUB, groups=ADMINISTRATORS))
     settings = settings_of(federation, HUB, **admission)
-    return [executable("federation-hub"), "run", "--kubeconfig", str(chosen), "--config", str(settings)]
+    return [*_confined(federation), executable("federation-hub"), "run", "--kubeconfig", str(chosen), "--config", str(settings)]
 
 
 def member_command(
@@ -85,7 +91,7 @@ def member_command(
     local = kubeconfig or (here if here.exists() else own.kubeconfig_for(name, groups=ADMINISTRATORS))
     where = ["--cluster", member, "--hub-kubeconfig", str(hub), "--kubeconfig", str(local)]
     settings = ["--config", str(settings_of(federation, name))] if process == "run" else []
-    return [executable("member-agent"), process, *where, *settings]
+    return [*_confined(federation), executable("member-agent"), process, *where, *settings]
 
 
 def start_hub(

@@ -142,6 +142,51 @@ def declare_lost(
     )
 
 
+@cluster_app.command()
+def join(
+    name: Name,
+    print_helm: Annotated[bool, typer.Option("--print-helm/--print-values", help="Print the command, or only values.")] = True,
+    provider: Annotated[str, typer.Option(help="Provider of the cluster.")] = "",
+    region: Annotated[str, typer.Option(help="Region of the cluster.")] = "",
+    zone: Annotated[list[str] | None, typer.Option(help="Zone of the cluster; several times.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Label key=value of the Cluster; several times.")] = None,
+    mode: Annotated[str, typer.Option(help="Who runs Jobs there: auto, builtin or volcano.")] = "",
+    price_sheet: Annotated[Path | None, typer.Option(help="YAML file with the spec of a ClusterOffer.")] = None,
+    life: Annotated[float, typer.Option(help="Seconds that the token is good.", min=60.0, max=86400.0)] = 3600.0,
+    hub_server: Annotated[str, typer.Option(help="https://host:port by which the member reaches the hub.")] = "",
+    hub_ca: Annotated[Path | None, typer.Option(help="PEM: who signs the certificate that the hub shows.")] = None,
+    chart: Annotated[str, typer.Option(help="Where the chart of the member is.")] = "charts/member-agent",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Let a cluster join: prints the one helm command that does it, with a token that is good once."""
+    from fedctl import joining
+
+    wish = joining.Wish(
+        cluster=name,
+        provider=provider,
+        region=region,
+        zones=tuple(zone or ()),
+        labels=_labels(label or []),
+        mode=mode,
+        chart=chart,
+    )
+    address = joining.Address(kubeconfig, context, hub_server, hub_ca)
+    _run(
+        kubeconfig,
+        context,
+        lambda place: joining.join(place, wish, address=address, prices=price_sheet, life=life, helm=print_helm),
+    )
+
+
+def _labels(pairs: list[str]) -> dict[str, str]:
+    found = dict(pair.partition("=")[::2] for pair in pairs)
+    bad = [pair for pair in pairs if "=" not in pair or pair.startswith("=")]
+    if bad:
+        raise typer.BadParameter(f"{bad[0]!r} is not key=value", param_hint="--label")
+    return found
+
+
 def _confirm(yes: bool) -> Callable[[str], bool]:
     """Asks on a terminal; where there is none, only --yes is a yes."""
 

@@ -11,7 +11,7 @@ import datetime
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import orjson
 import yaml
 
 from apis import keys, kinds
+from fedctl.flows import OK, REFUSED, Place
 from machinery import errors
 from machinery.clock import Chance
 from machinery.port import Port
@@ -57,6 +58,38 @@ class Wish:
     mode: str = ""
     prices: Mapping[str, Any] | None = None
     chart: str = CHART
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How the hub is known: a kubeconfig with its context, and what replaces what it says."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    server: str = ""
+    ca: Path | None = None
+
+
+async def join(place: Place, wish: Wish, *, address: Address, prices: Path | None, life: float, helm: bool) -> int:
+    """`fedctl cluster join`: what is printed on standard output is the command (or, without `helm`, the values) and nothing
+    else."""
+    try:
+        hub = hub_of(address.kubeconfig, address.context, server=address.server, ca=address.ca)
+        wish = replace(wish, prices=price_sheet(prices)) if prices is not None else wish
+        token, expires = new_token(Chance()), place.now + datetime.timedelta(seconds=life)
+        await prepare(place.port, wish, token=token, expires=expires)
+    except CannotJoin as error:
+        place.errors.print(f"{wish.cluster} cannot join: {error}", style="red", markup=False)
+        return REFUSED
+    text = helm_command(wish, hub, token=token) if helm else yaml.safe_dump(values(wish, hub, token=token), sort_keys=False)
+    place.console.out(text.rstrip("\n"), highlight=False)
+    place.errors.print(
+        f"Run this against {wish.cluster} before {expires:%H:%M} UTC. The token in it is good for this name and one use: who "
+        "has it may join in its stead until then.",
+        markup=False,
+        highlight=False,
+    )
+    return OK
 
 
 def hub_of(path: Path | None, context: str | None, *, server: str = "", ca: Path | None = None) -> Hub:

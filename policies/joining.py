@@ -10,7 +10,7 @@ import base64
 import datetime
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from apis import keys, kinds
@@ -37,7 +37,7 @@ class Token:
     """A bootstrap token. `str()` of it is secret."""
 
     id: str
-    secret: str
+    secret: str = field(repr=False)
 
     def __str__(self) -> str:
         return f"{self.id}.{self.secret}"

@@ -55,6 +55,7 @@ def apiserver(programs: Programs, *, cluster: ClusterPlan, audit: bool) -> list[
         "--service-account-issuer=https://kubernetes.default.svc",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
+        "--enable-bootstrap-token-auth=true",
         f"--service-cluster-ip-range={cluster.service_subnet}",
         "--allow-privileged=true",
         "--max-requests-inflight=2000",
