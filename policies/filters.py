@@ -65,6 +65,8 @@ ASKABLE: Final = ROOMLESS | {AWAITED}
 def affinity(question: Question) -> Verdict:
     """The policy's names, exclusions, labels and fields; overflow clusters are meant too, if only after the others."""
     text = terms.refusal(question.affinity, question.cluster)
+    if question.cluster.name in question.policy.suspended_on:
+        return Verdict("DispatchingSuspended", "the policy suspends dispatching to it", (Wake.POLICY,))
     return Verdict("ClusterAffinity", text, (Wake.POLICY, Wake.CLUSTER)) if text else PASS
 
 

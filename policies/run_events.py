@@ -176,4 +176,19 @@ class PassOn:
     cluster: str
 
 
-Effect = CreateWork | RewriteRecord | RewriteManifest | PassOn | DeleteWork
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Say on the Work of this part whether it takes updates: its policy suspends dispatching, or no longer."""
+
+    cluster: str
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Delete the Work of this part and let what runs stay: the member's own from then on (`preserveResourcesOnDeletion`)."""
+
+    cluster: str
+
+
+Effect = Pause | Leave | CreateWork | RewriteRecord | RewriteManifest | PassOn | DeleteWork

@@ -188,6 +188,8 @@ class BindingView:
     problem: Problem | None = None
     deleting: bool = False
     finalized: bool = False
+    preserves: bool = False
+    """`spec.preserveResourcesOnDeletion`: what runs stays in its member when the Job is deleted."""
     left_alone: bool = False
     """`spec.suspension.scheduling`: somebody else admits it."""
     decision: verdicts.Gist | None = None
@@ -240,6 +242,8 @@ class WorkView:
     """Generation of the Job that its manifest was made from; 0 when unknown."""
     command: str = ""
     """What its member is asked to do, as it is written."""
+    paused: bool = False
+    """`spec.suspendDispatching`: no more updates."""
 
     @property
     def refusal(self) -> runs.RefusalReason | None:
@@ -302,6 +306,7 @@ class _BindingSpec(_Wire, frozen=True):
     resource: _Reference = _Reference()
     clusters: list[_Target] | None = None
     suspension: _Suspension | None = None
+    preserve_resources_on_deletion: bool | None = None
 
 
 class Condition(_Wire, frozen=True):
@@ -330,6 +335,7 @@ class _Manifests(_Wire, frozen=True):
 
 class _WorkSpec(_Wire, frozen=True):
     workload: _Manifests | None = None
+    suspend_dispatching: bool | None = None
 
 
 class _ManifestStatus(_Wire, frozen=True):
@@ -440,6 +446,7 @@ class Projections:
             problem=problem,
             deleting=meta.deletion_timestamp is not None,
             finalized=keys.BINDING_FINALIZER in (meta.finalizers or []),
+            preserves=bool(read.spec.preserve_resources_on_deletion),
             left_alone=bool(read.spec.suspension and read.spec.suspension.scheduling),
             decision=decision.gist() if decision is not None else None,
             ended=ended,
@@ -489,6 +496,7 @@ class Projections:
             began=_began(read.status.manifest_statuses),
             encoded=statuses.encode(status) if status is not None else None,
             command=annotations.get(keys.COMMAND, ""),
+            paused=bool(read.spec.suspend_dispatching),
             made_from=int(made_from) if (made_from := annotations.get(keys.JOB_GENERATION, "")).isdecimal() else 0,
         )
 

@@ -27,7 +27,7 @@ from machinery.port import Document, PatchType, Port, Preconditions
 from policies import queueing, statuses
 from policies.members import QueueView, project_queue
 from policies.overrides import Overridden
-from policies.runs import CreateWork, DeleteWork, Effect, PassOn, RewriteManifest, RewriteRecord
+from policies.runs import CreateWork, DeleteWork, Effect, Leave, PassOn, Pause, RewriteManifest, RewriteRecord
 from policies.verdicts import Decision, Outcome
 from policies.views import BindingView, Problem, Projections, WorkView
 
@@ -219,6 +219,10 @@ class Applier:
                         works += await self._remake(key, binding=binding, cluster=cluster, terms=terms, job=job)
                     case PassOn(cluster=cluster):
                         works += await self._pass_on(key, binding=binding, cluster=cluster)
+                    case Pause(cluster=cluster, paused=paused):
+                        works += await self._pause(key, binding=binding, cluster=cluster, paused=paused)
+                    case Leave(cluster=cluster):
+                        await self._leave(key, job_uid=binding.job_uid, cluster=cluster)
                     case DeleteWork(cluster=cluster):
                         await self._delete(key, job_uid=binding.job_uid, cluster=cluster)
             except (Stale, ApiError) as error:
@@ -233,6 +237,8 @@ class Applier:
         record = documents.run_record(binding.run, cluster=cluster, job=job, terms=terms)
         share = _share(job, run=binding.run, cluster=cluster)
         work = self._overridden(documents.work(record, cluster=cluster, job=share), cluster=cluster)
+        if terms.pauses(cluster):
+            work["spec"]["suspendDispatching"] = True
         namespace = keys.execution_namespace(cluster)
         mark = (record.job, record.epoch, cluster)
         try:
@@ -305,6 +311,26 @@ class Applier:
         tree["metadata"].setdefault("annotations", {})[keys.COMMAND] = order_text(binding.run)
         name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
         return [self._projections.work(await self._port.replace(kinds.WORK, name, tree, namespace=namespace))]
+
+    async def _pause(self, key: Key, *, binding: BindingView, cluster: str, paused: bool) -> list[WorkView]:
+        """Updates go there again, or no longer."""
+        tree = documents.parse(await self._own_work(key, binding=binding, cluster=cluster))
+        tree["spec"]["suspendDispatching"] = paused
+        name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
+        return [self._projections.work(await self._port.replace(kinds.WORK, name, tree, namespace=namespace))]
+
+    async def _leave(self, key: Key, *, job_uid: str, cluster: str) -> None:
+        """Its Job is deleted, and what runs stays: the Work says so, and goes."""
+        try:
+            tree = documents.parse(await self._get_work(key, cluster=cluster))
+        except NotFound:
+            return
+        work = self._projections.work(msgspec.json.encode(tree))
+        if work.deleting or work.record is None or work.record.job != job_uid:
+            return
+        tree["spec"]["preserveResourcesOnDeletion"] = True
+        await self._port.replace(kinds.WORK, work.name, tree, namespace=work.namespace)
+        await self._delete_work(work.namespace, work.name, uid=work.uid)
 
     async def _own_work(self, key: Key, *, binding: BindingView, cluster: str) -> Document:
         """The Work of the present run, by a quorum read."""

@@ -33,6 +33,7 @@ from policies.capacities import CapacityView, only_the_member_can_tell
 from policies.matching import Makers
 from policies.members import ClusterView, CommandView, LeaseView, project_command
 from policies.overrides import OverrideView
+from policies.placements import PolicyView
 from policies.statuses import TERMINAL
 from policies.trials import Trier
 from policies.verdicts import Outcome
@@ -117,6 +118,8 @@ class DispatchController:
         stores.bindings.subscribe(self._binding_changed)
         stores.works.subscribe(self._work_changed)
         stores.clusters.subscribe(self._cluster_changed)
+        for policies in (stores.policies, stores.cluster_policies):
+            policies.subscribe(self._policy_changed)
         for informer in stores.reconsidering:
             informer.subscribe(self._reconsider)
         for overrides in (stores.overrides, stores.cluster_overrides):
@@ -190,6 +193,15 @@ class DispatchController:
         self._stores.leaving.saw_cluster(name, new, now=self._clock.boot(), wall=self._clock.now())
         if new is not None and old is not None and _asks(old) != _asks(new):
             self._touch_cluster(name)
+
+    def _policy_changed(self, change: Change[PolicyView]) -> None:
+        """What a policy says of what runs (suspension, tolerations, failover) concerns everything that it may govern."""
+        old, new = change.old, change.new
+        if old is None or (new is not None and _says(old) == _says(new)):
+            return  # what a new one has to say is said when it governs something
+        for binding in self._stores.bindings.values():
+            if not binding.ended and old.namespace in ("", binding.namespace):
+                self._touch((binding.namespace, binding.job))
 
     def _reconsider(self, change: Change[Any]) -> None:
         old, new = change.old, change.new
@@ -429,6 +441,11 @@ class DispatchController:
 
 def _about(kind: kinds.Kind, view: JobView | CommandView) -> About:
     return About(kind, view.namespace, view.name, view.uid, view.version)
+
+
+def _says(policy: PolicyView) -> tuple[object, ...]:
+    """What of a policy concerns runs that it placed before."""
+    return (policy.suspended, policy.suspended_on, policy.tolerations, policy.bears, policy.application)
 
 
 def _asks(cluster: ClusterView) -> tuple[object, ...]:

@@ -98,6 +98,10 @@ def decided(binding: Tree, *, item: Decide, replicas: int) -> Tree:
     spec["clusters"] = [{"name": name, "replicas": _part_of(item.run, name) or replicas} for name in item.clusters]
     if not spec["clusters"]:
         del spec["clusters"]
+    if item.terms.preserves:
+        spec["preserveResourcesOnDeletion"] = True
+    else:
+        spec.pop("preserveResourcesOnDeletion", None)
     return binding
 
 

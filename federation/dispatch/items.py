@@ -33,6 +33,15 @@ class Terms:
     failover: Failover = Failover.CONTINUE
     fence_after: int = 600
     max_run_time: int | None = None
+    paused: bool = False
+    """The policy suspends dispatching: to all clusters, or to those in `paused_on`."""
+    paused_on: tuple[str, ...] = ()
+    preserves: bool = False
+    """What runs stays in its member when the Job is deleted."""
+
+    def pauses(self, cluster: str) -> bool:
+        """Whether Works of this cluster take no updates."""
+        return self.paused or cluster in self.paused_on
 
 
 @dataclass(frozen=True, slots=True)

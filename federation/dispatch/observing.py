@@ -7,7 +7,7 @@ is then written once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -26,6 +26,7 @@ from policies.runs import (
     Hold,
     LocallyDeleted,
     PassOn,
+    Pause,
     Refused,
     Restamp,
     Resume,
@@ -104,7 +105,9 @@ def _ended(case: Case) -> str:
         return job.phase
     if binding is None:
         return ""
-    return binding.ended or folding.fold(binding, (*case.works, *case.lost)).ended
+    if binding.ended or not (case.works or case.lost):
+        return binding.ended
+    return folding.fold(binding, (*case.works, *case.lost)).ended
 
 
 def work_of(case: Case, cluster: str) -> WorkView | None:
@@ -212,7 +215,7 @@ def _spent(work: WorkView) -> int:
 def _late(seen: Look, work: WorkView, *, case: Case, patience: Patience) -> Decision | None:
     """Counted from this leader's first sight of the Work: a new leader gives it the whole time once more."""
     limit = patience.with_start(seen.run.record, cluster=work.cluster)
-    if work.gathered or case.waited.get(work.cluster, 0.0) < limit:
+    if work.paused or work.gathered or case.waited.get(work.cluster, 0.0) < limit:
         return None
     ran = "its minimum has not run" if work.started else "no pod of it has run"
     text = f"{work.cluster}: {ran} within {limit:.0f} s"
@@ -241,7 +244,8 @@ def _look_at_holds(seen: Look, case: Case) -> None:
     """Suspension by annotation, and Commands. What was aborted stays so when a suspension is lifted."""
     job, held = case.job, seen.run.record.held
     suspended = job is not None and job.settings.get("suspend", "").lower() == "true"
-    leaving = job is not None and job.deleting and seen.run.state is RunState.GRANTED
+    stays = case.binding is not None and case.binding.preserves  # what runs is left to its member
+    leaving = job is not None and job.deleting and seen.run.state is RunState.GRANTED and not stays
     spent = 0
     if seen.run.state is RunState.GRANTED:
         spent = sum(_spent(work) for work in case.works if _belongs(work, seen.run.record))
@@ -291,8 +295,15 @@ def _look_at_edits(seen: Look, case: Case) -> None:
         return
     if not _as_divided(job, record):
         return  # its status says that the edit is not carried out
-    edited = [work for work in _running(case, record) if 0 < work.made_from < job.generation and work.gang is not None]
+    running = [work for work in _running(case, record) if not work.paused]
+    edited = [work for work in running if 0 < work.made_from < job.generation and work.gang is not None]
     seen.effects += [RewriteManifest(work.cluster) for work in edited]
+
+
+def paused(case: Case, record: BindingRun, *, suspended: bool, on: Collection[str]) -> list[Effect]:
+    """Works of the run that do not say yet what its policy says of dispatching."""
+    wanted = {work.cluster: suspended or work.cluster in on for work in _running(case, record)}
+    return [Pause(work.cluster, wanted[work.cluster]) for work in _running(case, record) if work.paused != wanted[work.cluster]]
 
 
 def _as_divided(job: JobView, record: BindingRun) -> bool:

@@ -26,8 +26,9 @@ from federation.dispatch.items import (
     Versions,
 )
 from federation.dispatch.look import Look, Patience
-from federation.dispatch.observing import look, start_timeout_of
+from federation.dispatch.observing import look, paused, start_timeout_of
 from federation.dispatch.placing import Asked, Choice, Chooser
+from federation.dispatch.refusing import spec_refusal
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
 from policies import durations, federated_quotas, parts, queueing
 from policies.claims import governing
@@ -37,7 +38,7 @@ from policies.matching import DEFAULT, setting
 from policies.parts import Part
 from policies.placements import PolicyView
 from policies.queueing import Refusal
-from policies.runs import DeleteWork, Grant, Run, RunState, UnknownEdge, step
+from policies.runs import DeleteWork, Grant, Leave, Run, RunState, UnknownEdge, step
 from policies.shapes import Gang, Pool
 from policies.statuses import TERMINAL
 from policies.verdicts import ENDED_HERE, UNCLEAR, Decision, Outcome, Verdict, Wake, shortened
@@ -159,6 +160,7 @@ class Planning:
         if seen.run.state in (RunState.WAITING, RunState.HELD) and not seen.idle:
             return candidate
         self._write(candidate)
+        seen.effects += paused(case, seen.run.record, suspended=policy.suspended, on=policy.suspended_on)
         return None
 
     def _leave_alone(self, case: Case, unknown: UnknownEdge) -> None:
@@ -183,7 +185,10 @@ class Planning:
         run = binding.run or BindingRun(job=binding.job_uid)
         own = [work for work in case.works if work.record is None or work.record.job == binding.job_uid]
         own = [work for work in own if not buried(work, self._members.get(work.cluster))]
-        stop = tuple(DeleteWork(work.cluster) for work in _by_cluster(own) if not work.deleting)
+        gone = case.job is None or case.job.uid != binding.job_uid
+        kept = binding.preserves and not binding.ended and gone
+        leave = Leave if kept else DeleteWork
+        stop = tuple(leave(work.cluster) for work in _by_cluster(own) if not work.deleting)
         if stop:
             self._items.append(Carry(case.key, binding.job_uid, relied, run, stop))
         elif not own and binding.finalized:
@@ -261,10 +266,13 @@ class Planning:
 
     def _place(self, candidate: _Waiting) -> None:
         job, seen = candidate.job, candidate.seen
+            paused=candidate.policy.suspended,
+            paused_on=tuple(sorted(candidate.policy.suspended_on)),
+            preserves=bool(candidate.policy.preserves),
         if candidate.case.order is not None and candidate.case.order.value in ENDED_HERE:
             self._end(candidate, candidate.case.order)
             return
-        refusal = _spec_refusal(job) or self._queue_refusal(job.queue)
+        refusal = spec_refusal(job) or self._queue_refusal(job.queue)
         if refusal is not None:
             self._refuse(candidate, refusal)
         elif seen.run.state is RunState.HELD:
@@ -390,19 +398,3 @@ def _seconds(text: str) -> int | None:
         return durations.parse(text) if text else None
     except durations.InvalidDuration:
         return None
-
-
-def _spec_refusal(job: JobView) -> Refusal | None:
-    """What can be told from the view alone; the full rules run on the manifest before the first write."""
-    if job.problem is not None:
-        return Refusal("InvalidSpec", job.problem.field, job.problem.message)
-    if job.gang is None or not job.gang.tasks:
-        return Refusal("InvalidSpec", "spec.tasks", "a Job needs at least one task")
-    if job.gang.minimum > job.gang.replicas:
-        text = f"{job.gang.minimum} pods cannot start together: all tasks have {job.gang.replicas}"
-        return Refusal("InvalidSpec", "spec.minAvailable", text)
-    for index, task in enumerate(job.gang.tasks):
-        if task.minimum > task.replicas:
-            text = f"task {task.name} has {task.replicas} replicas and a minimum of {task.minimum}"
-            return Refusal("InvalidSpec", f"spec.tasks[{index}].minAvailable", text)
-    return None

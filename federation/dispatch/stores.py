@@ -188,6 +188,8 @@ class Stores:
         else:
             works[change.key] = view
             self._first_seen.setdefault(view.uid, now)
+            if view.paused or (change.old is not None and change.old.paused):
+                self._first_seen[view.uid] = now  # nobody is late who may not start
             self.ledger.saw_work(view)
             self._note_refusal(view, now=now)
             if view.trouble is None:

@@ -134,6 +134,19 @@ class WorkApplier:
         """Write which pods may run where."""
         return await self.annotate(job, {keys.RUN_NODES: write(traces)})
 
+    async def let_go(self, job: JobView) -> Document:
+        """The Job stays without our marks, against the version it was decided on."""
+        marks = (keys.WORK_NAMESPACE, keys.WORK_NAME, keys.WORK_UID, keys.WORK_DIGEST, keys.RUN, keys.RUN_NODES)
+        body = {
+            "metadata": {
+                "resourceVersion": job.version,
+                "labels": {keys.MANAGED_LABEL: None},
+                "annotations": dict.fromkeys(marks),
+                "finalizers": _without(job.finalizers, keys.RUN_FINALIZER),
+            }
+        }
+        return await self._local.patch(kinds.JOB, job.name, body, type=PatchType.MERGE, namespace=job.namespace)
+
     async def delete(self, job: JobView) -> None:
         """Mark the Job as being deleted; our finalizer keeps it until its pods are known to be gone."""
         try:

@@ -429,6 +429,8 @@ class WorkController:
             case planner.Release():
                 assert work.record is not None
                 memory.job = self._projector.job(await applier.annotate(job, {keys.RUN: encode(work.record)}))
+            case planner.LetGo():
+                memory.job = self._projector.job(await applier.let_go(job))
             case planner.DeleteJob():
                 await applier.delete(job)
                 document = await applier.job(work)

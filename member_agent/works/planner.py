@@ -81,6 +81,11 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class LetGo:
+    """Take our marks off the local Job: it stays, and is this member's own from then on."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Mark the local Job as being deleted; its finalizer keeps it."""
 
@@ -156,6 +161,7 @@ Step = (
     | Update
     | PassOn
     | Release
+    | LetGo
     | DeleteJob
     | ListPods
     | RecordNodes
@@ -367,6 +373,8 @@ def _vanishing(snapshot: Snapshot, *, lost: bool) -> Step:
 def _withdrawn(snapshot: Snapshot) -> Step:
     """H2's other half: stop everything, wait for the ground, confirm."""
     job = snapshot.job
+    if snapshot.work.preserved and job is not None and not job.deleting:
+        return LetGo() if snapshot.ours else Confirm()
     if job is None or not snapshot.ours:
         if job is None and not snapshot.asked:
             return AskJob()
