@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,19 +33,22 @@ class Outcome:
 
 
 class FlowApplier:
-    """Writes statuses of JobFlows and the Jobs of their steps."""
+    """Writes statuses of JobFlows and the Jobs of their steps; `made` is told the flow and the name of each Job it makes."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, *, made: Callable[[FlowView, str], None]) -> None:
         self._port = port
+        self._made = made
 
     async def commit(self, flow: FlowView, plan: FlowPlan, *, nested: Mapping[str, kinds.Kind]) -> Outcome:
-        """Status first, so that recorded ends precede what depends on them; then Jobs, then removals. `nested`: the kind of
-        those names that are no Jobs."""
+        """Status first, so that recorded ends precede what depends on them, where the plan is not sure of them; then Jobs, then
+        removals. `nested`: the kind of those names that are no Jobs."""
+        refused = await self.create(flow, plan.create) if plan.sure else []
         if plan.status is not None and not await self._write_status(flow, plan.status):
-            return Outcome(stale=True)
+            return Outcome(stale=True, refused=tuple(refused))
         for name in plan.release:
             await self.release(name, namespace=flow.namespace, kind=nested.get(name, kinds.JOB))
-        refused = await self._create_all(flow, plan.create)
+        if not plan.sure:
+            refused = await self.create(flow, plan.create)
         for name, uid in plan.delete:
             await self._delete(flow, name, uid, kind=nested.get(name, kinds.JOB))
         if plan.remove:
@@ -66,7 +69,8 @@ class FlowApplier:
             return False
         return True
 
-    async def _create_all(self, flow: FlowView, steps: tuple[StepJob, ...]) -> list[tuple[str, str]]:
+    async def create(self, flow: FlowView, steps: Sequence[StepJob]) -> list[tuple[str, str]]:
+        """Make Jobs and nested flows side by side; names of those that the API server refused, with what it said."""
         gate = asyncio.Semaphore(CREATIONS_AT_ONCE)
 
         async def one(step: StepJob) -> tuple[str, str] | errors.ApiError | None:
@@ -99,6 +103,7 @@ class FlowApplier:
             return step.job, error.message
         except ExpressionError as error:
             return step.job, str(error)
+        self._made(flow, step.job)
         return None
 
     async def _flow(self, flow: FlowView, step: StepJob) -> dict[str, Any]:

@@ -47,10 +47,16 @@ class Keeper(Protocol):
 
 
 WORKERS: Final = 8
-COALESCE: Final = 0.05
-"""Seconds an event waits for company, so that a layer of steps ending together costs one status write."""
+COALESCE: Final = 0.01
+"""Seconds an event waits for company: events of one write come together."""
+LOOK_EVERY: Final = 0.03
+"""Seconds between two looks at one flow at least; large flows wait for as long again as a look took."""
 STATUS_EVERY: Final = 0.2
 """Seconds between two status writes of one flow at least."""
+STATUS_PER_STEP: Final = 0.001
+"""The same for each Job on record, where the write says nothing but how far they are: a thousand Jobs are half a megabyte."""
+UNSEEN: Final = 5.0
+"""Seconds after which a Job that was made and is still not seen is made again."""
 
 
 class Places(Protocol):
@@ -84,7 +90,7 @@ class FlowController(Generic[J]):
         self._jobs = jobs
         self._flows: Informer[FlowView] = informers.add(kinds.JOB_FLOW, project_flow)
         self._templates: Informer[TemplateView] = informers.add(kinds.JOB_TEMPLATE, project_template)
-        self._applier = FlowApplier(port)
+        self._applier = FlowApplier(port, made=self._note_made)
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._clock = clock
         self._children: dict[str, dict[str, FlowJob]] = {}
@@ -100,6 +106,9 @@ class FlowController(Generic[J]):
         self._leaving: dict[Key, dict[Key, kinds.Kind]] = {}
         """Jobs and nested flows under deletion, by the flow that made them: where that is gone, nobody waits for their end."""
         self._written: dict[Key, float] = {}
+        self._next_look: dict[Key, float] = {}
+        self._made: dict[str, dict[str, float]] = {}
+        """By UID of the flow, Jobs that were made and are not seen yet, and since when."""
         self._keeper = keeper
         self._places = places
         self._probing = Probing(prober, clock=clock, wake=self._woken)
@@ -124,14 +133,15 @@ class FlowController(Generic[J]):
     # --- waking ------------------------------------------------------------------------------------------------------
 
     def _woken(self, key: Key) -> None:
-        self._queue.add_after(key, COALESCE)
+        self._queue.add_after(key, max(self._next_look.get(key, 0.0) - self._clock.boot(), COALESCE))
 
     def _flow_changed(self, change: Change[FlowView]) -> None:
         old, new = change.old, change.new
         if new is None and old is not None:
-            for memory in (self._ended, self._refused, self._children):
+            for memory in (self._ended, self._refused, self._children, self._made):
                 memory.pop(old.uid, None)
-            self._written.pop(change.key, None)
+            for times in (self._written, self._next_look):
+                times.pop(change.key, None)
             self._probing.forget(change.key)
         if old is None:
             self._wake(self._patterns.pop(change.key, set()))
@@ -156,6 +166,7 @@ class FlowController(Generic[J]):
 
     def _child_changed(self, job: FlowJob, *, gone: bool, kind: kinds.Kind) -> None:
         key = job_key(job)
+        self._made.get(job.owner_uid, {}).pop(job.name, None)
         children = self._children.setdefault(job.owner_uid, {})
         ended = self._ended.setdefault(job.owner_uid, {})
         if gone:
@@ -187,24 +198,37 @@ class FlowController(Generic[J]):
         if flow is None:
             return None
         snapshot = self._snapshot(flow)
+        began = self._clock.boot()
         decided = plan(snapshot, now=stamp(self._clock.now()))
-        early = self._early(key, decided)
+        took = self._clock.boot() - began
+        self._next_look[key] = began + max(LOOK_EVERY, 2 * took)
+        early = self._early(flow, decided)
         if early is not None:
+            refused = await self._applier.create(flow, decided.create) if decided.sure else []
+            self._refuse(flow, refused)
             return early
         nested = {name: kinds.JOB_FLOW for name, job in snapshot.jobs.items() if isinstance(job, ChildFlow)}
         outcome = await self._applier.commit(flow, decided, nested=nested)
         self._probing.want(key, flow.uid, decided.probes)
-        if outcome.refused:
-            self._refused.setdefault(flow.uid, {}).update(outcome.refused)
-            self._queue.add(key)
+        self._refuse(flow, outcome.refused)
         return None if outcome.stale else decided.wakes
 
-    def _early(self, key: Key, decided: FlowPlan) -> float | None:
+    def _note_made(self, flow: FlowView, job: str) -> None:
+        self._made.setdefault(flow.uid, {})[job] = self._clock.boot()
+
+    def _refuse(self, flow: FlowView, refused: Iterable[tuple[str, str]]) -> None:
+        if refused:
+            self._refused.setdefault(flow.uid, {}).update(refused)
+            self._queue.add((flow.namespace, flow.name))
+
+    def _early(self, flow: FlowView, decided: FlowPlan) -> float | None:
         """Seconds to wait where the status was written a moment ago; its next version then holds what happens meanwhile."""
         if decided.status is None:
             return None
-        now = self._clock.boot()
-        left = self._written.get(key, -STATUS_EVERY) + STATUS_EVERY - now
+        key, now = (flow.namespace, flow.name), self._clock.boot()
+        news = decided.status.state != flow.status.state or decided.delete or decided.release or not decided.sure
+        pause = STATUS_EVERY if news else max(STATUS_EVERY, STATUS_PER_STEP * len(decided.status.job_status_list))
+        left = self._written.get(key, now - pause) + pause - now
         if left > 0:
             return left
         self._written[key] = now
@@ -235,8 +259,20 @@ class FlowController(Generic[J]):
             refused=dict(self._refused.get(flow.uid, {})),
             reached=self._probing.reached(flow.uid),
             unanswered=self._probing.unanswered(flow.uid),
+            made=frozenset(self._unseen(flow, jobs)),
             kept=self._keeper is not None and not self._keeper.may_leave(flow),
         )
+
+    def _unseen(self, flow: FlowView, jobs: Mapping[str, FlowJob]) -> Iterable[str]:
+        """What was made a moment ago; what does not come into sight is looked for again."""
+        made, now = self._made.get(flow.uid, {}), self._clock.boot()
+        for name, since in list(made.items()):
+            if name in jobs or now - since >= UNSEEN:
+                del made[name]
+            else:
+                yield name
+        if made:
+            self._queue.add_after((flow.namespace, flow.name), UNSEEN)
 
     def _foreign(self, flow: FlowView) -> Iterable[str]:
         """Names that the flow needs and somebody else has."""

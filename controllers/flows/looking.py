@@ -6,6 +6,7 @@ Steps are gone through with targets before what waits for them, so that one look
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -62,8 +63,10 @@ class Look:
         self.taken: list[str] = []
         self.full: list[str] = []
         self.probing: dict[str, str] = {}
+        self.sure = True
+        """Every end that is new is shown by a Job that is kept until it is recorded: who looks next sees the same."""
         self._observe()
-        self._alive = sum(phase_of(record) is StepPhase.ALIVE for record in self.records.values())
+        self._alive = sum(phase_of(record) is StepPhase.ALIVE for record in self.records.values()) + len(snapshot.made)
 
     # --- what there is -----------------------------------------------------------------------------------------------
 
@@ -78,10 +81,16 @@ class Look:
                 record = observed(known.get(instance.name), instance, sight, now=self._now, cut=self._cut)
                 if record is not None:
                     self.records[instance.name] = record
+                    self._doubt(record, known.get(instance.name))
             self._sum(step)
         # A step that was taken out of the spec, or an item that is no more, keeps what is recorded of it and counts no more.
         expected = {instance.name for listed in self._instances.values() for instance in listed}
         self.records |= {name: record for name, record in known.items() if name not in expected}
+
+    def _doubt(self, record: StepStatus, before: StepStatus | None) -> None:
+        if record.ended and (before is None or not before.ended):
+            job = self._snapshot.jobs.get(record.name)
+            self.sure = self.sure and job is not None and job.phase in ENDS
 
     def _split(self, step: Step) -> None:
         """Which Jobs the step is; one, as long as its items are not known."""
@@ -235,13 +244,15 @@ class Look:
         """Make what is missing of the step's Jobs, as far as there is place."""
         found = self.found(step.name)
         broken = step.failure_policy != CONTINUE and any(phase_of(record) is StepPhase.FAILED for record in found)
+        made = self._snapshot.made
         alive = sum(phase_of(record) is StepPhase.ALIVE for record in found)
+        alive += sum(instance.name in made for instance in self._instances[step.name])
         at_once = step.fan_out.max_parallel if step.fan_out is not None else 0
         for instance, record in zip(self._instances[step.name], found, strict=True):
             phase = phase_of(record)
             if phase not in (StepPhase.WAITING, StepPhase.RETRYING) or (broken and phase is StepPhase.WAITING):
                 continue
-            if not self._due(record) or (stopped and phase is StepPhase.WAITING):
+            if instance.name in made or not self._due(record) or (stopped and phase is StepPhase.WAITING):
                 continue
             if (at_once and alive >= at_once) or (self._limit and self._alive >= self._limit):
                 self.full.append(instance.name)
@@ -304,10 +315,19 @@ class Look:
         asked = self.steps[step]
         if not (asked.parameters or asked.fan_out or asked.patch or asked.flow or asked.when):
             return values
-        others = [each.name for each in flow.steps] if step in self._handlers() else self._graph.before(step)
-        for other in others:
-            values |= values_of(other, self.found(other))
+        handler = step in self._handlers()
+        for other, left in self._left.items():
+            if handler or self._graph.comes_before(other, step):
+                values |= left
         return values
+
+    @functools.cached_property
+    def _left(self) -> dict[str, dict[str, str]]:
+        """What steps left, by step; those that left nothing are not in it."""
+        known = {record.step for record in self.records.values() if record.outputs}
+        return {
+            each.name: values_of(each.name, self.found(each.name)) for each in self._snapshot.flow.steps if each.name in known
+        }
 
     @staticmethod
     def _parameters(step: Step, values: Mapping[str, str]) -> dict[str, str]:

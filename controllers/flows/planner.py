@@ -1,8 +1,8 @@
 """From a flow's snapshot to what is to be done: Jobs to make, Jobs to remove, the status to write.
 
 A step is *done* when its Completed end is recorded in `status.jobStatusList` or shown by its Job; a recorded end is final,
-whatever happens to the Job object. Ends are written to the status before the Jobs that wait for them are made, so that a
-crash between the two repeats nothing.
+whatever happens to the Job object. Ends are written to the status before the Jobs that wait for them are made, unless every end
+is shown by a Job that our finalizer keeps until then: a crash between the two repeats nothing.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ class _Going:
             delete=tuple(dict.fromkeys((*self._look.doomed(), *retained))),
             probes=tuple(self._look.probes),
             wakes=None if handled else self._wakes(),
+            sure=outcome is None and self._look.sure,
         )
 
     def _outcome(self) -> _Outcome | None:

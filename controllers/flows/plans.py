@@ -59,7 +59,8 @@ class ProbeWanted:
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """In the order of carrying out: the status (None: unchanged), then Jobs to let go (names of Jobs under deletion whose end,
+    """`sure`: the Jobs to create may come first, for everything they rely on is there to be seen again. Else in the order of
+    carrying out: the status (None: unchanged), then Jobs to let go (names of Jobs under deletion whose end,
     if they had one, is in that status), Jobs to create, and Jobs to delete by (name, UID). `probes` are to be asked meanwhile;
     `wakes`: seconds until time alone changes something; `remove`: the flow itself has outlived its ttl."""
 
@@ -69,4 +70,5 @@ class FlowPlan:
     delete: tuple[tuple[str, str], ...] = ()
     probes: tuple[ProbeWanted, ...] = ()
     wakes: float | None = None
+    sure: bool = False
     remove: bool = False

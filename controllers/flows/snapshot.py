@@ -283,8 +283,8 @@ class FlowSnapshot:
 
     `ended` holds ends seen in Jobs that vanished before their end was recorded; `refused` what the API server said to the
     Jobs that it would not take, by Job name; `reached` the steps whose probes say that their targets are reached, and
-    `unanswered` what the probes of others said last. `places` is where its Jobs were sent, by name; `kept`:
-    somebody else has yet to record the end of the flow.
+    `unanswered` what the probes of others said last. `places` is where its Jobs were sent, by name; `made` are
+    Jobs that were made a moment ago and are not seen yet; `kept`: somebody else has yet to record the end of the flow.
     """
 
     flow: FlowView
@@ -297,6 +297,7 @@ class FlowSnapshot:
     reached: frozenset[str] = frozenset()
     unanswered: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Placed] = field(default_factory=dict)
+    made: frozenset[str] = frozenset()
     kept: bool = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,14 +35,22 @@ class FlowGraph:
                 if target not in self._targets:
                     field = f"spec.flows[{index}].dependsOn.targets[{place}]"
                     found.append(Problem(field, f"step {step!r} depends on {target!r}: vertex is not defined"))
-        if not found:
-            try:
-                cycle = [edge[0] for edge in networkx.find_cycle(self._graph)]
-            except networkx.NetworkXNoCycle:
-                return found
-            path = " -> ".join([*cycle, cycle[0]])
-            found.append(Problem("spec.flows", f"jobflow Flow is not DAG: {path}"))
+        if not found and not networkx.is_directed_acyclic_graph(self._graph):
+            cycle = self._cycle()
+            found.append(Problem("spec.flows", f"jobflow Flow is not DAG: {' -> '.join([*cycle, cycle[0]])}"))
         return found
+
+    def _cycle(self) -> list[str]:
+        """Steps that wait for each other, looked for only among those that can be reached from themselves: there the first path
+        that ends has met itself."""
+        order = {step: place for place, step in enumerate(self._targets)}
+        knots = networkx.strongly_connected_components(self._graph)
+        knot = min(
+            (each for each in knots if len(each) > 1 or any(step in self._targets[step] for step in each)),
+            key=lambda each: min(order[step] for step in each),
+        )
+        inside = self._graph.subgraph(knot)
+        return [edge[0] for edge in networkx.find_cycle(inside, source=min(knot, key=order.__getitem__))]
 
     def knows(self, step: str) -> bool:
         """Whether there is such a step."""
@@ -51,9 +60,25 @@ class FlowGraph:
         """What a step waits for, each once."""
         return self._targets[step]
 
-    def before(self, step: str) -> frozenset[str]:
-        """Every step that this one waits for, directly or not."""
-        return frozenset(networkx.ancestors(self._graph, step))
+    def comes_before(self, step: str, other: str) -> bool:
+        """Whether `other` waits for `step`, directly or not; False for what is no step. Of graphs without cycles alone."""
+        place = self._places.get(step)
+        return place is not None and bool(self._above[other] >> place & 1)
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return {step: place for place, step in enumerate(self._targets)}
+
+    @functools.cached_property
+    def _above(self) -> dict[str, int]:
+        """By step, the places of all steps before it as bits: ten thousand steps take a dozen megabytes."""
+        above: dict[str, int] = {}
+        for step in networkx.topological_sort(self._graph):
+            bits = 0
+            for target in self._targets[step]:
+                bits |= above[target] | 1 << self._places[target]
+            above[step] = bits
+        return above
 
     def beyond(self, steps: Iterable[str]) -> frozenset[str]:
         """Every step that waits, directly or not, for one of `steps`."""

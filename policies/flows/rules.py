@@ -163,13 +163,12 @@ def _references(step: Step, graph: FlowGraph, steps: dict[str, Step], path: str)
     """What a step takes from others must come from steps that have ended by then."""
     if not (step.parameters or step.fan_out):
         return []
-    before = graph.before(step.name)
     found = []
     for index, parameter in enumerate(step.parameters or ()):
         for name in names_in(parameter.value):
             kind, _, rest = name.partition(".")
             other = rest.partition(".outputs.")[0]
-            if kind == "steps" and other not in before:
+            if kind == "steps" and not graph.comes_before(other, step.name):
                 text = f"{{{{{name}}}}}: {step.name!r} does not wait for a step {other!r}"
                 found.append(Problem(f"{path}.parameters[{index}].value", text))
             if kind in ("item", "index") and step.fan_out is None:
@@ -177,7 +176,7 @@ def _references(step: Step, graph: FlowGraph, steps: dict[str, Step], path: str)
     source = step.fan_out.from_output if step.fan_out is not None and step.fan_out.items is None else ""
     if source:
         other, _, output = source.rpartition(".")
-        if other not in before:
+        if not graph.comes_before(other, step.name):
             found.append(Problem(f"{path}.with.fromOutput", f"{source!r}: {step.name!r} does not wait for a step {other!r}"))
         elif output not in {each.name for each in steps[other].outputs or ()} and steps[other].flow is None:
             found.append(Problem(f"{path}.with.fromOutput", f"{source!r}: step {other!r} has no output {output!r}"))

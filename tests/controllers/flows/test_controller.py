@@ -432,3 +432,36 @@ def test_a_layer_that_ends_little_by_little_costs_at_most_five_status_writes_a_s
 async def job_version(town: Town) -> str:
     """The server's present version."""
     return (await town.port.list(kinds.JOB_FLOW, namespace="team")).resource_version
+
+
+def test_a_step_does_not_wait_for_a_status_that_was_written_a_moment_ago() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a", "b", "c")
+        await town.flow({"a": [], "b": [], "c": ["a", "b"]})
+        async with town.controller():
+            await town.settle()
+            await town.end("flow-a")
+            await town.clock.sleep(0.05)  # which is in the status now
+            await town.end("flow-b")
+            await town.clock.sleep(0.05)
+            assert await town.jobs() == ["flow-a", "flow-b", "flow-c"]
+            assert (await town.status())["completedJobs"] == ["flow-a"]
+            await town.settle()
+            assert (await town.status())["completedJobs"] == ["flow-a", "flow-b"]
+
+    in_town(story)
+
+
+def test_no_more_jobs_than_allowed_are_made_while_those_made_are_not_seen_yet() -> None:
+    async def story(town: Town) -> None:
+        await town.template("a", "b", "c", "d")
+        await town.flow({"a": [], "b": [], "c": [], "d": []}, maxParallel=1)
+        async with town.controller():
+            for at, name in enumerate("abcd", start=1):
+                await town.settle()
+                assert await town.jobs() == [f"flow-{each}" for each in "abcd"[:at]]
+                await town.end(f"flow-{name}")
+            await town.settle()
+            assert await town.phase() == "Succeed"
+
+    in_town(story)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from controllers.flows.planner import plan
 from controllers.flows.snapshot import FlowStatus
-from tests.controllers.flows.stories import NOW, FakeJob, Story, made
+from tests.controllers.flows.stories import NOW, FakeJob, Story, made, told
 
 
 def test_a_diamond_runs_in_dependency_order_and_succeeds() -> None:
@@ -207,3 +209,25 @@ def test_the_status_survives_the_wire() -> None:
     story.job("a", "Completed")
     written = story.look().status
     assert msgspec.json.decode(msgspec.json.encode(written), type=FlowStatus) == written
+
+
+def test_a_job_that_was_made_and_is_not_seen_yet_takes_a_place_and_is_not_made_again() -> None:
+    story = told("""
+maxParallel: 2
+flows: [{name: a}, {name: b}, {name: c}]
+""")
+    assert made(story.look()) == ["a", "b"]
+    seen = replace(story.snapshot(), jobs={}, made=frozenset({"flow-a", "flow-b"}))
+    assert made(plan(seen, now=NOW)) == []
+    one = replace(seen, made=frozenset({"flow-a"}))
+    assert made(plan(one, now=NOW)) == ["b"]
+
+
+def test_jobs_may_come_before_the_status_only_where_every_new_end_can_be_seen_again() -> None:
+    story = Story("a", "b after a")
+    story.job("a", "Completed")
+    assert plan(story.snapshot(), now=NOW).sure
+    story.gone("a")
+    story.ended["flow-a"] = FakeJob("flow-a", "Completed")
+    decided = plan(story.snapshot(), now=NOW)
+    assert made(decided) == ["b"] and not decided.sure
