@@ -21,7 +21,7 @@ CHANGES: Final = (
     "AnyCluster",
     "Replicas",
 )
-OUTCOMES: Final = ("Starts", "Waits", "Held", "Refused", "Runs", "Ended")
+OUTCOMES: Final = ("Starts", "Waits", "Held", "Refused", "Placed", "Runs", "Ended")
 
 Name = Annotated[str, served(maxLength=253)]
 Score = Annotated[dict[str, int], served(maxProperties=32)]

@@ -16,10 +16,18 @@ SAID: Final = {
     "Waits": "waits",
     "Held": "is held",
     "Refused": "is refused",
+    "Placed": "is placed and has not started",
     "Runs": "runs",
     "Ended": "has ended",
 }
-STYLES: Final = {"Starts": "green", "Runs": "green", "Waits": "yellow", "Held": "yellow", "Refused": "bold red"}
+STYLES: Final = {
+    "Starts": "green",
+    "Runs": "green",
+    "Waits": "yellow",
+    "Placed": "yellow",
+    "Held": "yellow",
+    "Refused": "bold red",
+}
 SHOWN: Final = 5
 """Clusters and attempts that are shown where not all are asked for."""
 

@@ -219,7 +219,8 @@ class ReviewsController:
         trier = self._tries.trier(namespace)
         may = await rights.rights_of(self._port, creator, namespace=namespace, queues=())
         promised = _promises(trier, found.job)
-        return telling.of_standing(found, rights=may, now=self._clock.now(), promises=promised)
+        time = trier.run_time(found.job)
+        return telling.of_standing(found, rights=may, now=self._clock.now(), run_time=time, promises=promised)
 
     async def _planned(
         self, question: Question, creator: Creator, manifest: Mapping[str, Any], *, asked: bool

@@ -43,6 +43,11 @@ class Standing:
         return bool(self.parts)
 
     @property
+    def started(self) -> bool:
+        """A pod of it has run, as far as its status says."""
+        return self.job.status.started
+
+    @property
     def parts(self) -> Mapping[str, int]:
         """Pods by cluster, of parts that are not gone."""
         run = self.binding.run if self.binding is not None else None

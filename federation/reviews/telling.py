@@ -14,6 +14,7 @@ from federation.reviews.standing import Standing
 from machinery.clock import stamp
 from policies.cheapest import Tried
 from policies.relaxing import Change
+from policies.run_times import RunTime
 from policies.trials import Answer
 from policies.verdicts import Considered, Decision, Outcome
 
@@ -58,16 +59,12 @@ def of_job(
     return answered(status, now=now)
 
 
-def of_standing(at: Standing, *, rights: Rights, now: datetime.datetime, promises: Sequence[str]) -> Status:
-    """The answer about a Job that runs or has ended: what was recorded when it was decided."""
+def of_standing(at: Standing, *, rights: Rights, now: datetime.datetime, run_time: RunTime, promises: Sequence[str]) -> Status:
+    """The answer about a Job that runs or has ended: what was recorded when it was decided, and what its status says since."""
     told = at.decision or Decision(outcome=Outcome.PLACED)
-    state = at.job.status.state
-    outcome = "Ended" if at.ended else "Runs" if at.runs else "Refused"
-    over = bool(at.ended) and not at.refused
     status = {
-        "outcome": outcome,
-        "reason": (at.ended or told.reason) if over else told.reason,
-        "message": _message(over, told, state.message),
+        **_stands(at, told),
+        **(_end(at, run_time, now=now) if at.started and not at.ended else {}),
         "field": told.field,
         "policy": told.policy,
         "placements": [{"cluster": cluster, "replicas": pods} for cluster, pods in at.parts.items()],
@@ -77,10 +74,26 @@ def of_standing(at: Standing, *, rights: Rights, now: datetime.datetime, promise
     return answered(status, now=now)
 
 
-def _message(over: bool, told: Decision, state: str) -> str:
-    if not over:
-        return told.message
-    return "; ".join(filter(None, (state, f"it was placed so: {told.message}" if told.message else "")))
+def _stands(at: Standing, told: Decision) -> Status:
+    """Outcome, reason and message."""
+    state, placed = at.job.status.state, f"it was placed so: {told.message}" if told.message else ""
+    if at.ended:
+        over = (at.ended, "; ".join(filter(None, (state.message, placed))))
+        reason, message = (told.reason, told.message) if at.refused else over
+        return {"outcome": "Ended", "reason": reason, "message": message}
+    if at.runs and not at.started:
+        message = "; ".join(filter(None, ("its members have not started it", state.message, placed)))
+        return {"outcome": "Placed", "reason": state.reason or "NotStarted", "message": message}
+    return {"outcome": "Runs" if at.runs else "Refused", "reason": told.reason, "message": told.message}
+
+
+def _end(at: Standing, run_time: RunTime, *, now: datetime.datetime) -> Status:
+    """When it should end, by when it began and how long it is expected to run; nothing where that is over."""
+    told = {"runSeconds": round(run_time.seconds) or None, "runTimeFrom": str(run_time.source)}
+    if not at.job.last_transition:
+        return told
+    end = datetime.datetime.fromisoformat(at.job.last_transition) + datetime.timedelta(seconds=run_time.seconds)
+    return {**told, "expectedFinish": stamp(end)} if end > now else told
 
 
 def of_flow(found: FlowFindings, *, rights: Rights, now: datetime.datetime, currency: str) -> Status:

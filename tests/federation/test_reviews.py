@@ -230,6 +230,29 @@ def test_the_same_job_is_explained_while_it_waits_while_it_runs_and_when_it_has_
     told(tell)
 
 
+def test_one_that_its_member_does_not_start_is_placed_and_not_running() -> None:
+    async def tell(world: World, ann: Asker) -> None:
+        for member in world.members.values():
+            member.startup = None
+        await world.submit(job("train", annotations={"volcano-federation.io/estimated-duration": "2h"}))
+
+        async def granted() -> bool:
+            return bool((await world.binding("train"))["spec"].get("clusters"))
+
+        await world.until(granted)
+        await world.clock.sleep(5)
+        status = await ann.ask("a", job="train")
+        assert (status["outcome"], status["placements"]) == ("Placed", [{"cluster": "east", "replicas": 2}])
+        assert "have not started it" in status["message"]
+        for member in world.members.values():
+            member.startup = 0.0
+        await world.until_phase("train", "Running")
+        status = await ann.ask("b", job="train")
+        assert (status["outcome"], status["runSeconds"], "expectedFinish" in status) == ("Runs", 7200, True)
+
+    told(tell)
+
+
 def test_a_job_that_was_refused_is_explained_by_its_field() -> None:
     async def tell(world: World, ann: Asker) -> None:
         world.server.webhooks = None
