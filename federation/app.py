@@ -27,7 +27,7 @@ from controllers.flows.records import Records
 from controllers.flows.snapshot import project_flow
 from controllers.ttl.controller import TtlController
 from controllers.ttl.keepers import Everyone
-from federation import ownership
+from federation import extensions, ownership
 from federation.channel.service import Channel
 from federation.claiming.controller import ClaimingController, MakersInformers
 from federation.clusters import creators, fairness, guard
@@ -330,6 +330,12 @@ def run(
     given = yaml.safe_load(config.read_text()) if config is not None else {}
     settings = HubSettings(**(given or {})).scaled(time_scale)
     logs.set_up()
+    try:
+        extensions.install()
+        extensions.check(settings.filters)
+    except extensions.Unusable as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
 
     async def checked() -> None:
         await _alone(kubeconfig, context)

@@ -14,6 +14,7 @@ from apis.capacity import ShapeAnswer
 from apis.vectors import ResourceVector
 from policies import capacities, departures, durations, fit, terms
 from policies.capacities import CapacityView
+from policies.extending import Registry
 from policies.fit import Answer, Packing, Room
 from policies.members import ClusterView
 from policies.placements import Affinity, PolicyView
@@ -64,9 +65,9 @@ ASKABLE: Final = ROOMLESS | {AWAITED}
 
 def affinity(question: Question) -> Verdict:
     """The policy's names, exclusions, labels and fields; overflow clusters are meant too, if only after the others."""
-    text = terms.refusal(question.affinity, question.cluster)
     if question.cluster.name in question.policy.suspended_on:
         return Verdict("DispatchingSuspended", "the policy suspends dispatching to it", (Wake.POLICY,))
+    text = terms.refusal(question.affinity, question.cluster)
     return Verdict("ClusterAffinity", text, (Wake.POLICY, Wake.CLUSTER)) if text else PASS
 
 
@@ -184,16 +185,18 @@ def without_room(text: str, told: ShapeAnswer | None) -> Verdict:
     return Verdict(code, text, (Wake.CAPACITY, Wake.JOB))
 
 
-FILTERS: Final[Mapping[str, Filter]] = {
-    "affinity": affinity,
-    "taints": taints,
-    "apis": apis,
-    "health": health,
-    "refused": refused,
-    "queue": queue,
-    "capacity": capacity,
-}
-"""All filters by the name that settings use."""
+FILTERS: Final[Registry[Filter]] = Registry(
+    {
+        "affinity": affinity,
+        "taints": taints,
+        "apis": apis,
+        "health": health,
+        "refused": refused,
+        "queue": queue,
+        "capacity": capacity,
+    }
+)
+"""All filters by the name that settings use; those of other packages are added when the hub starts."""
 
 
 def judge(question: Question, *, filters: Sequence[str]) -> Verdict:

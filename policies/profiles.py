@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from policies import scores
 from policies.estimates import Market, Option
 from policies.views import Meta, Problem
 
@@ -138,10 +139,11 @@ class _Profile(msgspec.Struct, frozen=True, rename="camel"):
 _decoder = msgspec.json.Decoder(_Profile)
 
 
-def project_profile(document: bytes, *, rules: Collection[str] = RULES) -> Profile:
+def project_profile(document: bytes, *, rules: Collection[str] = ()) -> Profile:
     """A PlacementProfile. A weight of a rule that is not installed, or that is no whole number from 0 on, does not count; where
     none is left the built-in profile `balanced` does."""
     read = _decoder.decode(document)
+    rules = rules or (*RULES, *(name for name in scores.SCORES if name not in RULES))
     weights, wrong = {}, []
     for name, weight in sorted((read.spec.weights or {}).items()):
         if name not in rules:

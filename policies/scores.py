@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from policies.extending import Registry
 from policies.filters import Question
 
 Score = Callable[[Question], int]
@@ -34,8 +35,8 @@ def _bounded(value: float) -> int:
     return max(0, min(100, round(value)))
 
 
-SCORES: Final[Mapping[str, Score]] = {"balance": balance, "packing": packing, "stability": stability}
-"""All scores by the name that profiles use."""
+SCORES: Final[Registry[Score]] = Registry({"balance": balance, "packing": packing, "stability": stability})
+"""All scores that judge one cluster, by the name that profiles use; those of other packages are added when the hub starts."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
