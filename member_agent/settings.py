@@ -171,6 +171,11 @@ class JobSettings(_Settings):
     local_counters_at_most: float = Field(
         default=4.0, ge=0, description="the same while they keep changing: each time twice as long, up to this"
     )
+    starting_counters_after: float = Field(
+        default=10.0,
+        ge=0,
+        description="the same while the Job has not started: its phase tells more than they",
+    )
     expect: float = Field(default=30.0, gt=0, description="a pod created and never seen is made again after so long")
 
 

@@ -13,6 +13,7 @@ from member_agent.jobs.applier import JobApplier
 from member_agent.jobs.children import KeyMaker
 from member_agent.jobs.commands import CommandIndex, Dismissals
 from member_agent.jobs.faults import Faults
+from member_agent.jobs.lifecycle import JobPhase
 from member_agent.jobs.making import Maker
 from member_agent.jobs.pace import CounterPace
 from member_agent.jobs.planner import Plan, Snapshot, Urgency, plan
@@ -195,4 +196,8 @@ class JobController:
             case Urgency.PENDING:
                 return self._settings.pending_after
             case Urgency.COUNTERS:
-                return self._settings.counters_after if job.managed else self._pace.delay(job.uid, now=self._clock.boot())
+                if job.managed:
+                    return self._settings.counters_after
+                starting = job.status.state.phase == JobPhase.PENDING
+                least = self._settings.starting_counters_after if starting else 0.0
+                return max(self._pace.delay(job.uid, now=self._clock.boot()), least)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apis import kinds
 from member_agent.jobs.pace import CounterPace
 from tests.member_agent.test_job_rules import number, reaches, status_of, submit, task
-from tests.member_agent.world import Stage, play
+from tests.member_agent.world import EAST, Stage, play
 
 
 def written(pace: CounterPace, *, seconds: float, changes_every: float = 0.1) -> list[float]:
@@ -64,3 +64,19 @@ def test_pods_that_end_one_after_the_other_cost_few_writes_and_all_are_told() ->
 def statuses(stage: Stage) -> list[str]:
     log = stage.world.faults.log
     return [str(each) for each in log if (each.kind, each.subresource) == (kinds.JOB.name, "status")]
+
+
+def test_a_job_whose_pods_get_their_nodes_one_by_one_is_told_of_seldom_until_it_runs() -> None:
+    async def story(stage: Stage) -> None:
+        await submit(stage, "slow", task("work", replicas=20), schedulerName="somebody-else", minAvailable=20)
+        await stage.until(lambda: len(stage.pods()) == 20)
+        before, machine = len(statuses(stage)), stage.world.all(kinds.NODE, server=EAST)[0]["metadata"]["name"]
+        for pod in sorted(stage.pods(), key=lambda each: str(each["metadata"]["name"])):
+            meta = pod["metadata"]
+            await stage.world.client(EAST).bind(meta["name"], namespace="default", node=machine, uid=meta["uid"])
+            await stage.world.advance(1)
+        done = await reaches(stage, "slow", "Running")
+        assert number(done, "running") == 20
+        assert len(statuses(stage)) - before <= 4, statuses(stage)
+
+    play(story, register=False)
