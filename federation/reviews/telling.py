@@ -53,7 +53,7 @@ def of_job(
         "cheapest": _tried(found.cheapest) if found.cheapest is not None else None,
         "tried": [_tried(each) for each in _worth_telling(found)],
         "notEverythingTried": True if found.exhausted else None,
-        "notes": [*(f"planned as if: {each.text}" for each in found.relaxed), *([answer.data] if answer.data else ()), *notes],
+        "notes": [*(f"planned as if: {each.text}" for each in found.relaxed), *_data(answer, rights=rights), *notes],
         "notPromised": list(promises),
     }
     return answered(status, now=now)
@@ -148,6 +148,11 @@ def _reasons(answer: Answer, *, rights: Rights) -> Status:
     return {"reason": answer.reason, "message": message[:LONGEST], "field": answer.at}
 
 
+def _data(answer: Answer | None, *, rights: Rights) -> tuple[str, ...]:
+    """What data had to do with it: it names clusters where data lies."""
+    return (answer.data,) if answer is not None and answer.data and rights.clusters else ()
+
+
 def _times(answer: Answer, *, now: datetime.datetime) -> Status:
     time = answer.run_time
     return {
@@ -239,7 +244,7 @@ def _step(step: PlannedStep, path: Sequence[str], *, rights: Rights) -> Status:
         "step": step.node.step,
         "clusters": list(step.clusters),
         "reason": step.reason,
-        "message": "; ".join(filter(None, (shown, answer.data if answer is not None else "")))[:LONGEST],
+        "message": "; ".join(filter(None, (shown, *_data(answer, rights=rights))))[:LONGEST],
         "critical": True if step.node.name in path else None,
     }
     if step.start is not None and step.finish is not None:

@@ -19,7 +19,7 @@ from federation.reviews.flows import FlowFindings, FlowReview
 from federation.reviews.questions import BadQuestion, ReviewView
 from policies.views import Projections
 from tests.federation.test_planner import QUEUES, RULES, member
-from tests.federation.test_reviews import Asker, named, offer, told
+from tests.federation.test_reviews import Asker, denying, named, offer, told
 from tests.federation.world import Tree, World
 from tests.policies.offering import flat
 
@@ -240,6 +240,21 @@ def test_a_flow_is_reviewed_with_templates_from_the_file_and_from_the_namespace_
         assert float(status["cost"]) > 0
         for kind in (kinds.JOB, kinds.JOB_FLOW, kinds.RESOURCE_BINDING):
             assert (await world.port.list(kind)).items == []
+
+    told(tell)
+
+
+def test_where_data_lies_is_told_to_those_who_may_see_clusters() -> None:
+    async def tell(world: World, ann: Asker) -> None:
+        source = {"system": "s3", "type": "bucket", "name": "images", "size": "50Gi", "locality": {"clusterNames": ["west"]}}
+        await world.port.create(kinds.DATA_SOURCE, named(kinds.DATA_SOURCE, "images", spec=source))
+        await world.clock.sleep(1)
+        ask = {"manifest": flow({"train": ()}), "templates": [template("train", reads="images", cpu="3")]}
+        seen = await ann.ask("a", **ask)
+        assert "west" in json.dumps(seen)
+        denying(world, ("list", "clusters"))
+        hidden = await ann.ask("b", **ask)
+        assert (hidden["steps"][0]["clusters"], "west" in json.dumps(hidden)) == (["east"], False)
 
     told(tell)
 
