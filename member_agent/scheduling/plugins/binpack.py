@@ -13,6 +13,9 @@ from member_agent.scheduling.plugins.protocol import Plugin, Session
 from policies.shapes import PodShape
 
 OTHERS = "binpack.resources"
+TIE = 1e-6
+"""What the share in use weighs more: beside nodeorder, whose `leastrequested` is the same number the other way round, all nodes
+would be equal but for the last digit, and packing would be left to chance."""
 
 
 class Arguments(BaseModel):
@@ -49,7 +52,7 @@ class Binpack(Plugin):
 
     def __init__(self, arguments: Arguments, *, session: Session, hooks: frozenset[Hook] = frozenset(Hook)) -> None:
         super().__init__(arguments, session=session, hooks=hooks)
-        self._weight = arguments.weight
+        self._weight = arguments.weight * (1 + TIE)
         self._weights = {"cpu": arguments.cpu, "memory": arguments.memory, **arguments.resources}
 
     def local(self, shape: PodShape) -> bool:
