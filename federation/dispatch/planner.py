@@ -260,6 +260,9 @@ class Planning:
             failover=Failover.FENCE if given("failover") == Failover.FENCE.value else Failover.CONTINUE,
             fence_after=_seconds(given("fence-after")) or self._rules.fence_after,
             max_run_time=_seconds(given("max-run-time")),
+            paused=candidate.policy.suspended,
+            paused_on=tuple(sorted(candidate.policy.suspended_on)),
+            preserves=bool(candidate.policy.preserves),
         )
 
     # --- placing -----------------------------------------------------------------------------------------------------
