@@ -269,9 +269,6 @@ class Planning:
 
     def _place(self, candidate: _Waiting) -> None:
         job, seen = candidate.job, candidate.seen
-            paused=candidate.policy.suspended,
-            paused_on=tuple(sorted(candidate.policy.suspended_on)),
-            preserves=bool(candidate.policy.preserves),
         if candidate.case.order is not None and candidate.case.order.value in ENDED_HERE:
             self._end(candidate, candidate.case.order)
             return
