@@ -46,7 +46,8 @@ class FrontProxy:
     ca: str
     names: tuple[str, ...] = ()
     user: tuple[str, ...] = ("X-Remote-User",)
-    uid: tuple[str, ...] = ("X-Remote-Uid",)
+    uid: tuple[str, ...] = ()
+    """None unless the API server says so: one that sets no such header does not take away what a client sends under its name."""
     group: tuple[str, ...] = ("X-Remote-Group",)
     extra: tuple[str, ...] = ("X-Remote-Extra-",)
 

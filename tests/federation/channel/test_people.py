@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -134,6 +135,10 @@ def test_the_front_proxy_names_user_groups_and_extra_by_its_own_headers() -> Non
     )
     user = identity.vouched(headers, peer=Peer("front-proxy", (), 0), proxy=PROXY)
     assert user == User("ada", groups=("a", "b"), extra={"acme.com/project": ("one", "two")})
+    with_uid = CIMultiDictProxy(CIMultiDict([("X-Remote-User", "ada"), ("X-Remote-Uid", "7")]))
+    assert identity.vouched(with_uid, peer=Peer("front-proxy", (), 0), proxy=PROXY) == User("ada")
+    told = replace(PROXY, uid=("X-Remote-Uid",))
+    assert identity.vouched(with_uid, peer=Peer("front-proxy", (), 0), proxy=told) == User("ada", "7")
     assert identity.vouched(headers, peer=Peer("other", (), 0), proxy=PROXY) is None
     assert identity.vouched(headers, peer=None, proxy=PROXY) is None
     assert identity.vouched(headers, peer=Peer("front-proxy", (), 0), proxy=None) is None
@@ -150,7 +155,7 @@ def test_the_configuration_of_the_front_proxy_is_read_with_its_own_names() -> No
         "requestheader-extra-headers-prefix": '["X-Extra-"]',
     }
     read = identity.read_front_proxy(orjson.dumps({"data": data}))
-    assert read == FrontProxy("pem", ("one", "two"), ("X-User",), ("X-Remote-Uid",), ("X-Group",), ("X-Extra-",))
+    assert read == FrontProxy("pem", ("one", "two"), ("X-User",), (), ("X-Group",), ("X-Extra-",))
     assert identity.read_front_proxy(orjson.dumps({"data": {"client-ca-file": "pem"}})) is None
 
 
