@@ -47,7 +47,7 @@ class FrontProxy:
     names: tuple[str, ...] = ()
     user: tuple[str, ...] = ("X-Remote-User",)
     uid: tuple[str, ...] = ()
-    """None unless the API server says so: one that sets no such header does not take away what a client sends under its name."""
+    """None unless the API server says so: one that sets no such header lets through what clients send under its name."""
     group: tuple[str, ...] = ("X-Remote-Group",)
     extra: tuple[str, ...] = ("X-Remote-Extra-",)
 
