@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MOST_NODES: Final = 512
 """Nodes of a reservation that are looked at one by one; a larger one keeps them whole."""
 
+NOBODYS: Final = -math.inf
+"""Less than any priority."""
+
 Needs = Sequence[tuple[PodShape, int]]
 
 
@@ -44,6 +47,8 @@ class Reserved:
         self._spots: list[Spot] = []
         """What is taken off the room: of the free room, what nobody else gets."""
         self._away = False
+        self._owner: float | None = None
+        """Priority of the gang that had it before, once somebody asked."""
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -66,13 +71,17 @@ class Reserved:
 
     def again(self, gang: Waiting, needs: Needs) -> Reservation | None:
         """What was kept before, where it still holds: for this gang, or for one that is as important and waits too."""
-        found, placed = self._remembered, self._placed()
-        if found is None or not all(self._holds(node, wanted, placed) for node, wanted in found.wants().items()):
+        found = self._remembered
+        if found is None:
             return None
         if found.gang != gang.key:
-            other = next((each for each in self._session.unserved() if each.key == found.gang), None)
-            return found if other is not None and other.priority >= gang.priority else None
-        return found if self._is_for(found, needs) and self._admitted(found, needs) else None
+            if self._owner is None:  # asked once: a thousand gangs may find no room behind it
+                self._owner = next((each.priority for each in self._session.unserved() if each.key == found.gang), NOBODYS)
+            mine = self._owner >= gang.priority
+        else:
+            mine = self._is_for(found, needs) and self._admitted(found, needs)
+        placed = self._placed() if mine else {}
+        return found if mine and all(self._holds(node, wanted, placed) for node, wanted in found.wants().items()) else None
 
     @staticmethod
     def _is_for(found: Reservation, needs: Needs) -> bool:
