@@ -28,7 +28,7 @@ class HubSettings(BaseModel):
     """Whether controllers at the hub act on Deployments, Pods and batch Jobs: those are then not sent to members as well,
     except batch Jobs with `spec.managedBy`. False for a hub whose kube-controller-manager runs none of these controllers."""
 
-    filters: tuple[str, ...] = ("health", "affinity", "taints", "apis", "refused", "queue", "capacity")
+    filters: tuple[str, ...] = ("health", "affinity", "taints", "apis", "company", "refused", "queue", "capacity")
     """Filters in order. The cheap ones first; the packing last, because it costs most."""
 
     weights: dict[str, int] = {"balance": 4, "stability": 2, "cost": 1, "efficiency": 1, "locality": 1}

@@ -14,6 +14,7 @@ from apis.capacity import ShapeAnswer
 from apis.vectors import ResourceVector
 from policies import capacities, departures, durations, fit, terms
 from policies.capacities import CapacityView
+from policies.company import ALONE, Company
 from policies.extending import Registry
 from policies.fit import Answer, Packing, Room
 from policies.members import ClusterView
@@ -48,6 +49,8 @@ class Question:
     unlike: int = 0
     overdue: bool = False
     """It was asked about this gang and has not answered for too long: its refusal will have to be the answer."""
+    company: Company = ALONE
+    """Where others of its groups are."""
     kind: tuple[str, str] = (kinds.JOB.api_version, kinds.JOB.kind)
     """apiVersion and kind of what is to run there."""
 
@@ -90,6 +93,13 @@ def apis(question: Question) -> Verdict:
     if cluster.kinds is None or not cluster.complete or wanted in cluster.kinds:
         return PASS
     return Verdict("KindMissing", f"it does not serve {wanted[1]} of {wanted[0]}", (Wake.CLUSTER,))
+
+
+def company(question: Question) -> Verdict:
+    """Others of its groups (`workloadAffinity`): with them, or away from them."""
+    there = question.company
+    text = terms.company_refusal(question.cluster.name, together=there.together, apart=there.apart)
+    return Verdict("WorkloadAffinity", text, (Wake.JOB, Wake.POLICY)) if text else PASS
 
 
 def health(question: Question) -> Verdict:
@@ -190,6 +200,7 @@ FILTERS: Final[Registry[Filter]] = Registry(
         "affinity": affinity,
         "taints": taints,
         "apis": apis,
+        "company": company,
         "health": health,
         "refused": refused,
         "queue": queue,

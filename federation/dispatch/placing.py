@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -14,8 +14,9 @@ from federation.dispatch.snapshot import Rules, Snapshot
 from federation.dispatch.survey import STATIC, Subject, Survey
 from federation.dispatch.terrain import terrain_of
 from federation.dispatch.view import View, Viewer, Words
-from policies import profiles, reads, run_times, terms, verdicts
+from policies import company, profiles, reads, run_times, terms, verdicts
 from policies.choosing import Chosen, Market, Remembered, Wish, choose, nobody
+from policies.company import Company, Resident
 from policies.estimates import Demand, Option
 from policies.filters import Question, judge
 from policies.ground import Floats, Mask
@@ -35,7 +36,7 @@ NOT_REGISTERED: Final = Verdict(
     "NotRegistered", "its Lease does not exist yet, or this hub has not taken it over yet", (Wake.CLUSTER,)
 )
 
-IN_COLUMNS: Final = STATIC | {"refused", "queue", "capacity"}
+IN_COLUMNS: Final = STATIC | {"company", "refused", "queue", "capacity"}
 """Filters that look at nothing of a Job but its gang, policy, queue and refusals."""
 
 _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -110,6 +111,7 @@ class Chooser:
         self._fits = Remembered()
         self._sources = snapshot.sources
         self._history = snapshot.history
+        self._residents = list(snapshot.residents)
         self._regions = {member.cluster.name: member.cluster.region for member in snapshot.members}
         self.terrain = terrain = terrain_of(
             [each.name for each in self._clusters],
@@ -146,6 +148,10 @@ class Chooser:
     def take(self, cluster: str, gang: Gang, *, queue: str) -> None:
         """What was chosen is promised that member."""
         self._survey.take(cluster, gang, queue=queue)
+
+    def settled(self, job: JobView, clusters: Iterable[str]) -> None:
+        """It is placed there; who comes after it in this round may want to be with it, or away from it."""
+        self._residents.append(Resident(job.uid, job.namespace, job.labels, frozenset(clusters)))
 
     def explain(self, asked: Asked, wish: Wish) -> Chosen:
         """The same question put to every cluster by itself, with all that each has to say."""
@@ -219,6 +225,8 @@ class Chooser:
         """What decides whether any cluster fits, beside what is left; None where more than that does."""
         if not self._in_columns or asked.policy.replicas.strategy is not None or asked.job.uid in self._closed:
             return None
+        if company.asks(asked.policy):
+            return None
         return (id(asked.gang), id(asked.policy), asked.job.queue, asked.job.asked_as, id(wish.profile), told)
 
     def _question(self, at: int, asked: Asked) -> Question:
@@ -238,7 +246,14 @@ class Chooser:
             alike=floor.unsure[gang.digest],
             unlike=floor.unsure.total() - floor.unsure[gang.digest],
             overdue=job.asked_as in member.overdue,
+            company=self._company(asked),
         )
+
+    def _company(self, asked: Asked) -> Company:
+        """Where others of its groups are, those that this round placed among them."""
+        if not company.asks(asked.policy):
+            return company.ALONE
+        return company.of(asked.job, policy=asked.policy, residents=self._residents)
 
     def _refusals(self, asked: Asked) -> Mapping[str, str]:
         """Why clusters refused it or its like, by name."""

@@ -31,7 +31,7 @@ from federation.dispatch.placing import Asked, Choice, Chooser
 from federation.dispatch.refusing import spec_refusal
 from federation.dispatch.snapshot import Case, Key, Member, Order, Rules, Snapshot
 from policies import durations, federated_quotas, parts, queueing
-from policies.claims import governing
+from policies.claims import governing, missing_overrides
 from policies.departures import FOREVER
 from policies.federated_quotas import Holding
 from policies.matching import DEFAULT, setting
@@ -273,8 +273,14 @@ class Planning:
             self._end(candidate, candidate.case.order)
             return
         refusal = spec_refusal(job) or self._queue_refusal(job.queue)
+        missing = missing_overrides(candidate.policy, known=self._snapshot.overrides)
         if refusal is not None:
             self._refuse(candidate, refusal)
+        elif missing and seen.run.state is not RunState.HELD:
+            text = shortened(f"{candidate.policy.title} waits for override policies: {', '.join(missing)}")
+            wakes = [Wake.POLICY]
+            told = Decision(outcome=Outcome.WAITING, reason="WaitingForOverrides", message=text, wakes=wakes)
+            self._tell(candidate, Act.WAIT, told)
         elif seen.run.state is RunState.HELD:
             held = seen.run.record.held
             self._tell(candidate, Act.HOLD, Decision(outcome=Outcome.HELD, reason=held.value if held else "", wakes=[Wake.JOB]))
@@ -335,6 +341,7 @@ class Planning:
         ungranted = seen.run.record
         seen.run, effects = step(seen.run, self._grant(choice.parts, gang))
         seen.effects += effects
+        self._chooser.settled(job, shares)
         for cluster, share in shares.items():
             self._chooser.take(cluster, share, queue=job.queue)
         self._holdings += [Holding(job.namespace, cluster, share.requests) for cluster, share in shares.items()]

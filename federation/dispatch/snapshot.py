@@ -11,6 +11,7 @@ from apis.cluster_orders import Declaration
 from apis.vectors import ResourceVector
 from federation.dispatch.terrain import Terrain
 from policies.capacities import CapacityView
+from policies.company import Resident
 from policies.federated_quotas import FederatedQuotaView, Holding
 from policies.members import ClusterView, PriorityView, QueueView
 from policies.offers import OfferView
@@ -109,6 +110,10 @@ class Snapshot:
     quotas: tuple[FederatedQuotaView, ...] = ()
     holdings: tuple[Holding, ...] = ()
     """What live Jobs ask for in the namespaces that have quotas."""
+    overrides: frozenset[tuple[str, str]] = frozenset()
+    """Override policies that there are, by namespace and name: policies may wait for them."""
+    residents: tuple[Resident, ...] = ()
+    """Jobs that are placed, where a policy cares where others are."""
     makers: Mapping[tuple[str, str, str], Mapping[str, str]] = field(default_factory=dict)
     """Labels of JobFlows, JobTemplates and CronJobs by kind, namespace and name, where a policy selects by them."""
     history: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

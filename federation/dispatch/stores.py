@@ -17,8 +17,9 @@ from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
 from federation.dispatch.trust import Trust
 from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
-from policies import capacities, federated_quotas, members, offers, placements, profiles, queueing
+from policies import capacities, company, federated_quotas, members, offers, placements, profiles, queueing
 from policies.capacities import CapacityView
+from policies.company import Resident
 from policies.federated_quotas import FederatedQuotaView
 from policies.matching import Makers
 from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PriorityView, QueueView
@@ -333,10 +334,29 @@ class Stores:
             profiles={each.name: each for each in self.profiles.sorted()},
             sources=by_name(self.sources.sorted()),
             quotas=tuple(self.quotas.sorted()),
+            residents=self._residents(),
+            overrides=frozenset(
+                (each.namespace, each.name)
+                for informer in (self.overrides, self.cluster_overrides)
+                for each in informer.values()
+                if not each.deleting
+            ),
             makers=self.makers() if self._by_labels() else {},
             history={each: found for each in sorted(templates) if (found := self._history.of(each))},
             holdings=self.ledger.holdings(each.namespace for each in self.quotas.values()),
         )
+
+    def _residents(self) -> tuple[Resident, ...]:
+        """Only where somebody asks: it looks at every Job that is placed."""
+        everything = (*self.policies.values(), *self.cluster_policies.values())
+        if not any(company.asks(policy) for policy in everything):
+            return ()
+        found = []
+        for binding in self.bindings.sorted():
+            job = self.jobs.get(binding.namespace, binding.job)
+            if binding.clusters and not binding.ended and job is not None and job.uid == binding.job_uid and job.labels:
+                found.append(Resident(job.uid, job.namespace, job.labels, frozenset(binding.clusters)))
+        return tuple(found)
 
     def _by_labels(self) -> bool:
         """Whether a policy selects what Jobs are made from by its labels."""

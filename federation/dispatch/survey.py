@@ -16,7 +16,7 @@ import numpy as np
 
 from federation.dispatch.floors import Floor
 from federation.dispatch.headroom import Headroom
-from policies import capacities, filters
+from policies import capacities, company, filters
 from policies.filters import FILTERS, Question
 from policies.fit import Answer, Array, Packing
 from policies.ground import Fit, Ground, Left, Mask
@@ -203,6 +203,8 @@ class Survey:
                     at = self._at.get(cluster)
                     if at is not None and judged.codes[at] == 0:
                         judged.codes[at] = self.codes.number(REFUSED)
+            case "company" if not company.asks(subject.policy):
+                return
             case "queue":
                 full, shut = self._headroom.refusing(subject.queue, subject.gang.requests)
                 self._say(judged, full, QUEUE_FULL)

@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from apis import keys, kinds
+from simulator.world import World as Simulated
 from tests.examples.test_jobs import KINDS
 from tests.federation.world import World, story
+from tests.support.stage import play
 
 FOLDER = Path(__file__).parents[2] / "examples" / "policies"
 PLACES = {
@@ -23,7 +25,14 @@ PLACES = {
     "divided-by-weight": {"east": 1, "west": 3},
     "efficiency-first": {"east": 2},
     "override": {"west": 2},
+    "propagate-deps": {"west": 1},
+    "spread": {"east": 1, "west": 1},
 }
+OBJECTS = {
+    "kubernetes-job": (kinds.BATCH_JOB, "count", ["west"]),
+    "plain-objects": (kinds.CONFIGMAP, "endpoints", ["east", "west"]),
+}
+"""Examples of other kinds than Volcano's Job: what they send, and where."""
 
 
 @pytest.mark.parametrize("name", sorted(PLACES))
@@ -54,7 +63,25 @@ async def images(world: World) -> set[str]:
     return found
 
 
+@pytest.mark.parametrize("name", sorted(OBJECTS))
+def test_other_objects_go_where_the_example_says(name: str) -> None:
+    kind, what, places = OBJECTS[name]
+
+    async def tell(world: Simulated) -> None:
+        await world.apply((FOLDER / f"{name}.yaml").read_text())
+
+        def there() -> list[str]:
+            return [each for each in ("east", "west") if world.get(kind, what, server=each) is not None]
+
+        await world.until(lambda: there() == places, timeout=30)
+        if name == "plain-objects":
+            west = world.get(kind, what, server="west") or {}
+            assert west["data"] == {"registry": "mirror.west.example"}
+
+    play(tell)
+
+
 def test_every_file_is_listed_and_placed() -> None:
     files = sorted(path.stem for path in FOLDER.glob("*.yaml"))
     listed = re.findall(r"^\| \[([\w-]+)\.yaml\]", (FOLDER / "README.md").read_text(), flags=re.MULTILINE)
-    assert files == listed == sorted(PLACES)
+    assert files == listed == sorted({*PLACES, *OBJECTS})

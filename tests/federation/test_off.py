@@ -11,6 +11,7 @@ from apis.vectors import ResourceVector
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Member
 from policies.capacities import MemberQueue
+from policies.company import Resident
 from policies.filters import FILTERS
 from policies.placements import Affinity, PolicyView, Selector
 from policies.profiles import RULES as SCORE_RULES
@@ -47,6 +48,10 @@ STORIES: dict[str, dict[str, Any]] = {
     "affinity": {"policies": (PolicyView("default", "p", "p", selectors=JOBS, affinities=(Affinity(names=("good",)),)),)},
     "taints": {"members": bad(taints=(Taint("gpu", "", "NoSchedule"),))},
     "apis": {"members": bad(kinds=frozenset({("v1", "Pod")}))},
+    "company": {
+        "policies": (PolicyView("default", "p", "p", selectors=JOBS, apart_by="team"),),
+        "residents": (Resident("uid-other", "default", {"team": "physics"}, frozenset({"bad"})),),
+    },
     "refused": {"closed": "uid-a"},
     "queue": {"members": closed_there()},
     "capacity": {"members": full()},
@@ -57,6 +62,7 @@ STORIES: dict[str, dict[str, Any]] = {
 def home(story: dict[str, Any], *, filters: tuple[str, ...]) -> str:
     waiting = case("a")
     assert waiting.job is not None
+    waiting = replace(waiting, job=replace(waiting.job, labels={"team": "physics"}))
     members = (story.get("members", bad()), member("good", (1, "64")))
     closed = {(story["closed"], "bad"): "it refused"} if "closed" in story else {}
     look = snapshot(
@@ -66,6 +72,7 @@ def home(story: dict[str, Any], *, filters: tuple[str, ...]) -> str:
         profiles=CHEAPEST,
         closed=closed,
         policies=story.get("policies", ()),
+        residents=story.get("residents", ()),
     )
     return ",".join(decisions(plan(look, rules=replace(RULES, filters=filters)))["a"].clusters)
 

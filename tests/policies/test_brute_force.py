@@ -47,7 +47,7 @@ class Place:
     def offered(self) -> OfferView:
         kind = {"name": "all", "prices": {"cpu": str(self.price)}, "throughput": str(self.speed)}
         if self.spot:
-            kind["spot"] = {"prices": {"cpu": str(self.spot)}, "interruptionsPerHour": str(self.interruptions)}  # type: ignore[assignment]
+            kind["spot"] = {"prices": {"cpu": str(self.spot)}, "interruptionsPerHour": str(self.interruptions)}
         size = {"cpu": 8, "pods": 110}
         pool = {"name": "more", "nodeClass": "all", "size": size, "max": 9, "provisionTime": f"{MINUTE}s"}
         egress = [{"region": name, **ROUTE} for name in ("", *(f"c{at}" for at in range(5)))]
