@@ -122,6 +122,7 @@ CLUSTER_OVERRIDE_POLICY = Kind(
     "policy.karmada.io", "v1alpha1", "ClusterOverridePolicy", "clusteroverridepolicies", namespaced=False
 )
 CLUSTER_TAINT_POLICY = Kind("policy.karmada.io", "v1alpha1", "ClusterTaintPolicy", "clustertaintpolicies", namespaced=False)
+WORKLOAD_REBALANCER = Kind("apps.karmada.io", "v1alpha1", "WorkloadRebalancer", "workloadrebalancers", namespaced=False)
 FEDERATED_RESOURCE_QUOTA = Kind("policy.karmada.io", "v1alpha1", "FederatedResourceQuota", "federatedresourcequotas")
 INTERPRETER = Kind(
     "config.karmada.io",

@@ -17,6 +17,7 @@ from apis import (
     interpreter,
     offer,
     policy,
+    rebalancer,
     review,
     scheduling,
     taint_policy,
@@ -157,6 +158,11 @@ SERVED: Final[tuple[Served, ...]] = (
     Served(work.Work, short=("wk",), columns=(Column("Applied", _condition("Applied")), _AGE), categories=_KARMADA),
     Served(work.ResourceBinding, short=("rb",), columns=_BINDING, categories=_KARMADA),
     Served(work.ClusterResourceBinding, short=("crb",), columns=_BINDING, categories=_KARMADA),
+    Served(
+        rebalancer.WorkloadRebalancer,
+        columns=(Column("Finished", ".status.finishTime", "date"), _AGE),
+        categories=_KARMADA,
+    ),
     Served(
         capacity.ClusterCapacity,
         short=("ccap",),

@@ -46,6 +46,7 @@ from federation.objects.snapshot import Rules as ObjectRules
 from federation.places import BindingPlaces
 from federation.queueing.controller import QueueingController
 from federation.quotas.controller import QuotasController
+from federation.rebalancing.controller import RebalancingController
 from federation.reviews.controller import ReviewsController
 from federation.settings import HubSettings
 from federation.usage.controller import UsageController
@@ -235,6 +236,7 @@ async def _roles(
     claiming = ClaimingController(port=port, informers=informers, made_from=made_from, projections=projections, clock=clock)
     used = UsageController(port=port, informers=informers, projections=projections, clock=clock, keep=settings.usage_days)
     quotas = QuotasController(port=port, informers=informers, projections=projections, clock=clock)
+    rebalancing = RebalancingController(port=port, informers=informers, projections=projections, clock=clock)
     reviews = ReviewsController(
         port=port,
         informers=informers,
@@ -266,6 +268,7 @@ async def _roles(
             ("objects", objects),
             ("collection", collection),
             ("quotas", quotas),
+            ("rebalancing", rebalancing),
             ("usage", used),
             ("reviews", reviews),
             ("flows", flows),

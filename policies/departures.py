@@ -20,6 +20,7 @@ DRAINED: Final = "ClusterDrained"
 UNJOINED: Final = "ClusterUnjoined"
 TAINTED: Final = "TaintUntolerated"
 AILING: Final = "ApplicationFailure"
+REBALANCED: Final = "Rebalanced"
 
 FOREVER: Final = float("inf")
 

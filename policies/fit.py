@@ -114,6 +114,12 @@ class Room:
         other._left, other._largest = self._left, self._largest
         return other
 
+    def with_more(self, amount: ResourceVector) -> Room:
+        """A copy that tells of so much more that is free; where it is free nobody knows, so nothing is placed on it."""
+        other = self.copy()
+        other._left = self.free + amount
+        return other
+
     @property
     def free(self) -> ResourceVector:
         """Everything that is left."""

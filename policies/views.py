@@ -188,6 +188,8 @@ class BindingView:
     problem: Problem | None = None
     deleting: bool = False
     finalized: bool = False
+    reschedule: str = ""
+    """`spec.rescheduleTriggeredAt`: when somebody last asked that it is placed anew (RFC 3339)."""
     preserves: bool = False
     """`spec.preserveResourcesOnDeletion`: what runs stays in its member when the Job is deleted."""
     left_alone: bool = False
@@ -307,6 +309,7 @@ class _BindingSpec(_Wire, frozen=True):
     clusters: list[_Target] | None = None
     suspension: _Suspension | None = None
     preserve_resources_on_deletion: bool | None = None
+    reschedule_triggered_at: str | None = None
 
 
 class Condition(_Wire, frozen=True):
@@ -446,6 +449,7 @@ class Projections:
             problem=problem,
             deleting=meta.deletion_timestamp is not None,
             finalized=keys.BINDING_FINALIZER in (meta.finalizers or []),
+            reschedule=read.spec.reschedule_triggered_at or "",
             preserves=bool(read.spec.preserve_resources_on_deletion),
             left_alone=bool(read.spec.suspension and read.spec.suspension.scheduling),
             decision=decision.gist() if decision is not None else None,

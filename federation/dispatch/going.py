@@ -9,9 +9,9 @@ from apis.cluster_orders import Declaration
 from apis.runs import Ground, Part, PartState
 from federation.dispatch.look import Look
 from federation.dispatch.snapshot import Case, Member
-from policies.departures import AILING, Departure, departure
+from policies.departures import AILING, REBALANCED, Departure, departure
 from policies.placements import PolicyView
-from policies.runs import Evicted, Gone, Lost
+from policies.runs import Evicted, Gone, Lost, RunState, Stayed
 from policies.verdicts import Decision, Outcome, shortened
 from policies.views import WorkView
 
@@ -52,15 +52,44 @@ class Departures:
         )
         if found is None or found.due > 0:
             return found
+        return replace(found, due=self.turn(cluster))
+
+    def turn(self, cluster: str) -> float:
+        """Seconds until one more may leave the cluster; whoever waits has its place in the row."""
         lacking = 1.0 - self._left[cluster]
-        self._left[cluster] -= 1.0  # whoever waits has its place in the row
-        return found if lacking <= 0 else replace(found, due=lacking / self._rate)
+        self._left[cluster] -= 1.0
+        return max(lacking, 0.0) / self._rate
 
 
 def buried(work: WorkView, member: Member | None) -> bool:
     """It stands for a run of a cluster that is declared lost, and waits for an agent that may never come (H4)."""
     lost = member.lost if member is not None else None
     return lost is not None and work.deleting and (work.record is None or work.record.fence < lost.fence)
+
+
+def wishes_anew(seen: Look, case: Case) -> tuple[str, ...]:
+    """The clusters where it runs, if somebody has asked since it was looked at last that it is placed anew."""
+    binding, record = case.binding, seen.run.record
+    if binding is None or not binding.reschedule > record.moved_for or seen.run.state is not RunState.GRANTED or seen.changed:
+        return ()
+    return tuple(name for name, part in sorted(record.parts.items()) if part.state is PartState.GRANTED)
+
+
+def placed_anew(seen: Look, homes: tuple[str, ...], *, wish: str, better: tuple[str, ...], due: float) -> None:
+    """A wish is answered: it stays where nothing is better, else it leaves, when it is its turn (`due` in seconds)."""
+    if not better or set(better) == set(homes):
+        seen.apply(Stayed(wish))
+        text = f"{', '.join(homes)}: looked at anew, and best where it is"
+        seen.why = Decision(outcome=Outcome.PLACED, reason="Placed", message=shortened(text))
+        return
+    if due > 0:
+        seen.due = min(seen.due, due)
+        return
+    leaves = next((name for name in homes if name not in better), homes[0])
+    seen.apply(Evicted(leaves, moved_for=wish))
+    seen.evicted.append(leaves)
+    text = f"{', '.join(homes)}: placed anew as somebody asked, {', '.join(better)} is better; stopped to be placed again"
+    seen.why = Decision(outcome=Outcome.WAITING, reason=REBALANCED, message=shortened(text))
 
 
 def declared(seen: Look, cluster: str, part: Part, *, lost: Declaration, spent: int) -> None:

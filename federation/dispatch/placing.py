@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -157,6 +157,24 @@ class Chooser:
         """The same question put to every cluster by itself, with all that each has to say."""
         questions = [self._question(at, asked) for at in range(len(self._clusters))]
         return choose(questions, wish=wish, market=self._market, judge=self._judge, fits=self._fits)
+
+    def anew(self, asked: Asked, *, homes: Collection[str]) -> Chosen:
+        """Where it would go if it ran nowhere yet. Where it runs it fits: what it takes there counts as free, and room, queue
+        and old refusals are not asked about. Nothing is taken."""
+        wish, _ = self._wish(asked)
+        questions = [self._question(at, asked) for at in range(len(self._clusters))]
+        for question in questions:
+            if question.cluster.name in homes and question.room is not None:
+                question.room = question.room.with_more(asked.gang.requests)
+        own = tuple(name for name in self._rules.filters if name not in ("capacity", "queue", "refused"))
+
+        def judged(question: Question) -> Verdict:
+            if question.cluster.name not in homes:
+                return self._judge(question)
+            verdict = _shut(self._survey.floors[self._survey.at(question.cluster.name)])
+            return verdict if not verdict.passes else judge(question, filters=own)
+
+        return choose(questions, wish=replace(wish, fresh=True), market=self._market, judge=judged, fits=self._fits)
 
     def _chosen(self, asked: Asked, wish: Wish, told: str) -> Choice:
         subject = Subject(

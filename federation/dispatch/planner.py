@@ -9,7 +9,7 @@ from typing import Final
 
 from apis.runs import BindingRun, Failover, PartState
 from apis.vectors import ResourceVector
-from federation.dispatch.going import Departures, buried
+from federation.dispatch.going import Departures, buried, placed_anew, wishes_anew
 from federation.dispatch.items import (
     Act,
     Carry,
@@ -152,16 +152,27 @@ class Planning:
             again=policy.places_again,
             leaving=self._leaving(case, policy=policy),
         )
+        self._look_anew(case, job, policy, seen)
         if seen.due < FOREVER:
             self._later.append((case.key, seen.due))
+        seen.effects += paused(case, seen.run.record, suspended=policy.suspended, on=policy.suspended_on)
         self._sweep(case, works=seen.sweeps)
         self._shrink(case, seen)
         candidate = _Waiting(case, job, policy, seen)
         if seen.run.state in (RunState.WAITING, RunState.HELD) and not seen.idle:
             return candidate
         self._write(candidate)
-        seen.effects += paused(case, seen.run.record, suspended=policy.suspended, on=policy.suspended_on)
         return None
+
+    def _look_anew(self, case: Case, job: JobView, policy: PolicyView, seen: Look) -> None:
+        """Somebody asked that it is placed anew: the same planner answers, as if it ran nowhere yet."""
+        homes = wishes_anew(seen, case)
+        if not homes or case.binding is None or job.gang is None:
+            return
+        chosen = self._chooser.anew(Asked(job, job.gang, policy, {}, case.settings), homes=homes)
+        better = tuple(part.cluster for part in chosen.parts)
+        due = self._leaving.turn(homes[0]) if better and set(better) != set(homes) else 0.0
+        placed_anew(seen, homes, wish=case.binding.reschedule, better=better, due=due)
 
     def _leave_alone(self, case: Case, unknown: UnknownEdge) -> None:
         """Somebody wrote what this hub never writes, or the table lacks an edge: that is this case's trouble alone."""
