@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -9,14 +10,17 @@ import msgspec
 
 from apis import keys, kinds
 from apis.runs import PartState
+from federation.quotas import assignments
+from federation.quotas.assignments import AssignedWork
 from machinery.clock import Clock
-from machinery.errors import NotFound
+from machinery.errors import AlreadyExists, NotFound
 from machinery.informer import Change, Informer, Informers, Key
-from machinery.port import PatchType, Port
+from machinery.port import PatchType, Port, Preconditions
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
-from policies import federated_quotas, parts
+from policies import federated_quotas, members, parts
 from policies.federated_quotas import FederatedQuotaView, Holding
+from policies.members import ClusterView
 from policies.shapes import Pool
 from policies.views import BindingView, JobView, Projections
 
@@ -50,15 +54,22 @@ class QuotasController:
             kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT
         )
         self._jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
+        self._works: Informer[AssignedWork] = informers.add(
+            kinds.WORK, assignments.project_assigned, labels=assignments.SELECTOR
+        )
+        self._clusters: Informer[ClusterView] = informers.add(kinds.CLUSTER, members.project_cluster)
         self._work: WorkQueue[Key] = WorkQueue(clock)
         self._pool = Pool()
 
     async def run(self, metrics: WorkMetrics | None = None) -> None:
         """Until cancelled."""
-        for informer in (self._quotas, self._bindings, self._jobs):
+        everything: tuple[Informer[Any], ...] = (self._quotas, self._bindings, self._jobs, self._works, self._clusters)
+        for informer in everything:
             await informer.wait_synced()
         self._quotas.subscribe(lambda change: self._work.add(change.key))
         self._bindings.subscribe(self._binding_changed)
+        self._works.subscribe(lambda change: self._work.add((change.new or change.old).quota))  # type: ignore[union-attr]
+        self._clusters.subscribe(self._cluster_changed)
         await run_workers(self._work, self._reconcile, workers=1, name="quotas", metrics=metrics)
 
     def _binding_changed(self, change: Change[BindingView]) -> None:
@@ -66,9 +77,32 @@ class QuotasController:
             if quota.namespace == change.key[0]:
                 self._work.add_after((quota.namespace, quota.name), COALESCE)
 
+    def _cluster_changed(self, change: Change[ClusterView]) -> None:
+        """It came or left."""
+        if change.old is None or change.new is None:
+            for quota in self._quotas.values():
+                if change.key[1] in quota.assigned:
+                    self._work.add((quota.namespace, quota.name))
+
+    async def _assign(self, key: Key, quota: FederatedQuotaView | None) -> None:
+        """Every cluster with a static assignment gets its ResourceQuota; what is assigned no more goes."""
+        there = {each.cluster: each for each in self._works.values() if each.quota == key}
+        found = assignments.plan(quota, works=there, clusters={each.name for each in self._clusters.values()})
+        for body in found.create:
+            with contextlib.suppress(AlreadyExists, NotFound):
+                await self._port.create(kinds.WORK, body, namespace=body["metadata"]["namespace"])
+        for work, changes in found.update:
+            with contextlib.suppress(NotFound):
+                await self._port.patch(kinds.WORK, work.name, changes, type=PatchType.MERGE, namespace=work.namespace)
+        for work in found.delete:
+            with contextlib.suppress(NotFound):
+                uid = Preconditions(uid=work.uid)
+                await self._port.delete(kinds.WORK, work.name, namespace=work.namespace, preconditions=uid)
+
     async def _reconcile(self, key: Key) -> None:
         """Read it, and write its status where that says anything else."""
         quota = self._quotas.get(*key)
+        await self._assign(key, quota)
         if quota is None or quota.deleting:
             return
         try:

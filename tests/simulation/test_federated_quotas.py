@@ -46,3 +46,34 @@ def test_a_namespace_never_uses_more_than_its_quota_over_all_clusters() -> None:
         assert status(world) == {"overall": {"cpu": "8"}, "overallUsed": {"cpu": "0"}}
 
     play(story, pods={f"default/{name}": 2 for name in ("first", "second", "third")})
+
+
+def test_a_static_assignment_is_a_resource_quota_in_its_cluster_follows_edits_and_goes() -> None:
+    async def story(world: World) -> None:
+        kind = kinds.FEDERATED_RESOURCE_QUOTA
+        quota: Doc = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": "team", "namespace": "default"},
+            "spec": {"overall": {"cpu": "8"}, "staticAssignments": [{"clusterName": "west", "hard": {"cpu": "3"}}]},
+        }
+        await world.apply(quota)
+
+        def hard(member: str) -> object:
+            found = world.get(kinds.RESOURCE_QUOTA, "team", server=member)
+            return None if found is None else found["spec"]["hard"]
+
+        await world.until(lambda: hard("west") == {"cpu": "3"}, timeout=30)
+        assert hard("east") is None
+        quota["spec"]["staticAssignments"] = [
+            {"clusterName": "west", "hard": {"cpu": "4"}},
+            {"clusterName": "east", "hard": {}},
+        ]
+        await world.apply(quota)
+        await world.until(lambda: hard("west") == {"cpu": "4"} and hard("east") is not None, timeout=30)
+        world.kill("hub")
+        await world.client().delete(kind, "team", namespace="default")
+        await world.until(lambda: hard("west") is None and hard("east") is None, timeout=60)
+        await world.until(lambda: not world.all(kinds.WORK), timeout=30)
+
+    play(story)
