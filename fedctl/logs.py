@@ -209,6 +209,8 @@ class Reading:
         informers = Informers(self._place.port, self._clock, Chance())
         fields = f"metadata.name={name}"
         single = kind == kinds.JOB
+        # An informer would ask for ever; who may not watch Jobs hears it now.
+        await self._place.port.list(kinds.JOB, namespace=self._place.namespace, fields=fields if single else "", limit=1)
         jobs = informers.add(kinds.JOB, project, namespace=self._place.namespace, fields=fields if single else "")
         flows = informers.add(kind, project, namespace=self._place.namespace, fields=fields) if not single else None
         changed = asyncio.Event()

@@ -22,7 +22,7 @@ from fedctl.app import app
 from fedctl.flows import Place
 from fedctl.logs import NOT_SERVED, Asked, Writer
 from machinery import errors
-from machinery.port import Port, Streams
+from machinery.port import Page, Port, Streams
 from tests.federation.channel.certs import Authority
 from tests.federation.channel.house import TEAM, House, Quick, house, typed, until
 
@@ -181,6 +181,18 @@ async def test_who_may_not_read_is_told_so(tmp_path: Path) -> None:
         await runs(built, "train", train_main_0="one\n")
         with pytest.raises(errors.Forbidden, match='user "bob" cannot get jobs/log "train"'):
             await at.logs("train")
+        with pytest.raises(errors.Forbidden):
+            await at.logs("train", follow=True)
+
+
+async def test_who_may_read_logs_and_not_watch_jobs_hears_it_instead_of_waiting(tmp_path: Path) -> None:
+    async with house(tmp_path) as built, desk(built) as at:
+        await built.job("train")
+
+        async def refuses(*args: object, **kwargs: object) -> Page:
+            raise errors.Forbidden("jobs is forbidden")
+
+        built.hub.list = refuses  # type: ignore[method-assign]
         with pytest.raises(errors.Forbidden):
             await at.logs("train", follow=True)
 
