@@ -1,7 +1,7 @@
 """A federation in memory for the benchmarks of the hub: members with what they have published, queues, policies, offers, Jobs.
 
 Nodes are of 24 classes, 70 % full and fragmented; queues have three levels; Jobs have 240 shapes of pods with selectors,
-affinities and tolerations, and no two neighbours are equal. One Job in ten is small enough to find room; of the others most
+affinities and tolerations, and no two neighbours are equal. One Job in twelve is small enough to find room; of the others most
 wait: no cluster holds so many pods of their shape together, or has such nodes, or their queue is full.
 """
 
@@ -188,11 +188,11 @@ def make_policies() -> tuple[PolicyView, ...]:
 
 # --- Jobs ------------------------------------------------------------------------------------------------------------
 def make_job(index: int, *, shapes: list[PodShape], pool: Pool) -> JobView:
-    """Of ten Jobs one is small; of the others one in twelve wants nodes that nobody has."""
+    """Of twelve Jobs one is small; of the others one in fourteen wants nodes that nobody has."""
     first, second = shapes[index * 7 % len(shapes)], shapes[(index * 7 + 3) % len(shapes)]
-    small = index % 10 == 3
+    small = index % 12 == 3
     size = (1, 4, 8, 16, 32, 64, 100)[index % 7] if small else 4000 + 120 * (index % 25)
-    if not small and index % 12 == 5:
+    if not small and index % 14 == 5:
         first = replace(first, node_selector=(("kind", NOWHERE),))
     tasks = [Task("work", size, size, pool.shape(first))]
     if index % 3 == 0:

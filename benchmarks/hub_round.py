@@ -199,7 +199,7 @@ def one_job(world: World, *, by: Rules) -> float:
     plan(stores.snapshot([world.jobs[3].key], now=0.0), rules=by)
     spent = []
     for turn in range(AFTERWARDS):
-        job = make_job(10 * turn + 3, shapes=shapes, pool=pool)
+        job = make_job(12 * turn + 3, shapes=shapes, pool=pool)
         job = job_view(100_000 + 10 * turn, job.gang) if job.gang is not None else job
         stores.jobs.put(job)  # type: ignore[attr-defined]
         at = turn % len(world.members)

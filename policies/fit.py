@@ -58,11 +58,14 @@ class Rows:
 
     def accepting(self, shape: PodShape) -> npt.NDArray[np.bool_]:
         """By class, whether a pod of this shape may run there; worked out once for all that say the same of where."""
-        where = (shape.node_selector, shape.node_affinity, shape.tolerations)
-        known = self._accepts.get(where)
+        known = self._accepts.get(shape)
         if known is None:
-            found = [shape.accepts(each.labels, taints=each.taints) for each in self.classes]
-            known = self._accepts[where] = np.array(found, dtype=np.bool_)
+            where = (shape.node_selector, shape.node_affinity, shape.tolerations)
+            known = self._accepts.get(where)
+            if known is None:
+                found = [shape.accepts(each.labels, taints=each.taints) for each in self.classes]
+                known = self._accepts[where] = np.array(found, dtype=np.bool_)
+            self._accepts[shape] = known
         return known
 
     @property
@@ -188,18 +191,19 @@ class Room:
         after = before.copy()
         after[:, at] -= demand * each[:, None]
         # Of each row at most two are split off: a node that is not full, and those that nothing is put on.
-        kinds = np.repeat(kind, 2)
-        frees = np.stack((partly, before), axis=1).reshape(-1, before.shape[1])
-        counts = np.stack(((rest > 0).astype(np.int64), nodes - full - (rest > 0)), axis=1).reshape(-1)
-        some = counts > 0
-        free, count = self._free.copy(), self._count.copy()
-        free[used], count[used] = after, full
-        self._kind = np.concatenate((self._kind, kinds[some]))
-        self._free = np.concatenate((free, frees[some]))
-        self._count = np.concatenate((count, counts[some]))
+        begun = rest > 0
+        idle = nodes - full - begun
+        left = idle > 0
+        kinds = np.concatenate((kind[begun], kind[left]))
+        frees = np.concatenate((partly[begun], before[left]))
+        counts = np.concatenate((begun[begun].astype(np.int64), idle[left]))
+        self._kind = np.concatenate((self._kind, kinds))
+        self._free = np.concatenate((self._free, frees))  # copies: other rooms may share the arrays
+        self._count = np.concatenate((self._count, counts))
+        self._free[used], self._count[used] = after, full
         self._left = None
         if self.changes is not None:
-            self.changes += [(kind, before, -nodes), (kind, after, full), (kinds[some], frees[some], counts[some])]
+            self.changes += [(kind, before, -nodes), (kind, after, full), (kinds, frees, counts)]
 
     def take_all(self, pods: Sequence[tuple[PodShape, int]]) -> tuple[PodShape, int, int] | None:
         """Place everything, the most demanding shape first; answers (shape, placed, wanted) of the first that did not fit."""

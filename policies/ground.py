@@ -140,6 +140,7 @@ class Ground:
         """Everything that is free, by resource and member."""
         self._taken: dict[Size, Array] = {}
         self._sums: dict[PodShape, Array] = {}
+        self._accepts: dict[PodShape, Mask] = {}
 
     def is_of(self, published: Sequence[Rows | None]) -> bool:
         """Whether these are the very rows that it was made from."""
@@ -161,7 +162,10 @@ class Ground:
 
     def accepting(self, shape: PodShape) -> Mask:
         """By group, whether a shape may run there."""
-        return self.kinds.accepting(shape)[self.kind]
+        known = self._accepts.get(shape)
+        if known is None:
+            known = self._accepts[shape] = self.kinds.accepting(shape)[self.kind]
+        return known
 
     def pods(self, size: Size) -> Array:
         """By group, how many pods of a size its nodes take."""

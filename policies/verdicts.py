@@ -74,6 +74,15 @@ class Gist:
     codes: int = 0
     data: str = ""
 
+    def same_as(self, other: Gist | None) -> bool:
+        """Whether a reader would learn nothing new."""
+        return other is not None and (self.outcome, self.reason, self.field, self.codes) == (
+            other.outcome,
+            other.reason,
+            other.field,
+            other.codes,
+        )
+
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The annotation `volcano-federation.io/verdicts` of a binding: why it is as it is.
@@ -99,13 +108,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     def same_as(self, other: Gist | None) -> bool:
         """Whether a reader would learn nothing new: texts and scores may differ, codes and choices not."""
-        mine = self.gist()
-        return other is not None and (mine.outcome, mine.reason, mine.field, mine.codes) == (
-            other.outcome,
-            other.reason,
-            other.field,
-            other.codes,
-        )
+        return self.gist().same_as(other)
 
 
 UNCLEAR: Final = "RunUnclear"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from apis.vectors import ResourceVector
 from federation.dispatch.snapshot import Member
-from policies.capacities import only_the_member_can_tell
+from policies.capacities import MemberQueue, only_the_member_can_tell
 from policies.fit import Room
 from policies.shapes import Gang
 
@@ -32,16 +32,17 @@ class Floor:
         capacity = self.member.capacity
         names: Sequence[str] = [queue]
         if capacity is not None and queue in capacity.queues:
-            names = _path(queue, capacity_parents={name: each.parent for name, each in capacity.queues.items()})
+            names = _path(queue, queues=capacity.queues)
         for name in names:
             self.promised[name] = self.promised.get(name, ResourceVector()) + gang.requests
 
 
-def _path(queue: str, *, capacity_parents: Mapping[str, str]) -> list[str]:
+def _path(queue: str, *, queues: Mapping[str, MemberQueue]) -> list[str]:
+    """A queue and its ancestors; the last may be one that the member does not publish."""
     path: list[str] = []
     while queue and queue not in path:
         path.append(queue)
-        queue = capacity_parents.get(queue, "")
+        queue = queues[queue].parent if queue in queues else ""
     return path
 
 

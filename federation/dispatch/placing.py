@@ -64,6 +64,7 @@ class Choice:
         awaits: bool = False,
     ) -> None:
         self.wish, self.bare, self.parts, self.asks, self.sure, self.awaits = wish, bare, parts, asks, sure, awaits
+        self.gist = bare.gist()
         self._words, self._explain = words, explain
         self._decision: Decision | None = None
 
@@ -135,11 +136,11 @@ class Chooser:
 
     def choose(self, asked: Asked) -> Choice:
         """The best there is for it; nothing is taken yet."""
-        wish, told = self._wish(asked)
-        alike = self._alike(asked, wish, told)
+        alike = self._alike(asked)
         known = self._nowhere.get(alike) if alike is not None else None
         if known is not None:
             return known
+        wish, told = self._wish(asked)
         choice = self._chosen(asked, wish, told)
         if alike is not None and not choice.parts and not choice.awaits:
             self._nowhere[alike] = choice
@@ -239,13 +240,14 @@ class Chooser:
         told = "; ".join(filter(None, (told, *(each.message for each in wrong[:1]))))
         return Wish(asked.gang, asked.policy, profile, Demand(asked.gang, self._times[said], found), uid=asked.job.uid), told
 
-    def _alike(self, asked: Asked, wish: Wish, told: str) -> tuple[object, ...] | None:
+    def _alike(self, asked: Asked) -> tuple[object, ...] | None:
         """What decides whether any cluster fits, beside what is left; None where more than that does."""
         if not self._in_columns or asked.policy.replicas.strategy is not None or asked.job.uid in self._closed:
             return None
         if company.asks(asked.policy):
             return None
-        return (id(asked.gang), id(asked.policy), asked.job.queue, asked.job.asked_as, id(wish.profile), told)
+        job, said = asked.job, (asked.setting("profile"), asked.setting("reads"))
+        return (id(asked.gang), id(asked.policy), job.queue, job.asked_as, bool(job.created_by_flow), said)
 
     def _question(self, at: int, asked: Asked) -> Question:
         floor, cluster = self._survey.floors[at], self._clusters[at]

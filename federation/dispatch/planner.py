@@ -41,7 +41,7 @@ from policies.queueing import Refusal
 from policies.runs import DeleteWork, Grant, Leave, Run, RunState, UnknownEdge, step
 from policies.shapes import Gang, Pool
 from policies.statuses import TERMINAL
-from policies.verdicts import ENDED_HERE, UNCLEAR, Decision, Outcome, Verdict, Wake, shortened
+from policies.verdicts import ENDED_HERE, PASS, UNCLEAR, Decision, Outcome, Verdict, Wake, shortened
 from policies.views import BindingView, JobView, WorkView
 
 
@@ -78,6 +78,8 @@ class Planning:
         self._pool = Pool()
         self._refusals: dict[str, Refusal | None] = {}
         self._items: list[Item] = []
+        self._limited: dict[str, bool] = {}
+        self._orders: dict[Key, tuple[int, int, str, str, str]] = {}
         self._unseen = deque(sorted(snapshot.cases, key=self._first))
         self._left: list[Case] = []
         self._waiting: list[_Waiting] = []
@@ -115,6 +117,7 @@ class Planning:
         if case.job is None or (case.binding is not None and case.binding.clusters):
             return 0, (0, 0, "", "", ""), case.key
         order = queueing.order_key(case.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
+        self._orders[case.key] = order
         return 1, order, case.key
 
     def _look(self, case: Case) -> None:
@@ -127,6 +130,9 @@ class Planning:
             self._waiting.append(candidate)
 
     def _order(self, candidate: _Waiting) -> tuple[int, int, str, str, str]:
+        known = self._orders.get(candidate.case.key)
+        if known is not None:
+            return known
         return queueing.order_key(candidate.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
 
     # --- looking -----------------------------------------------------------------------------------------------------
@@ -327,7 +333,6 @@ class Planning:
 
     def _choose(self, candidate: _Waiting, gang: Gang) -> None:
         job, seen = candidate.job, candidate.seen
-        chain = queueing.chain(job.queue, queues=self._snapshot.queues)
         verdict = self._admits(job, gang.requests)
         if not verdict.passes:
             text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
@@ -349,6 +354,7 @@ class Planning:
             text = Decision(outcome=Outcome.WAITING, reason=verdict.code, message=verdict.text, wakes=list(verdict.wakes))
             self._tell(candidate, Act.WAIT, text)
             return
+        chain = queueing.chain(job.queue, queues=self._snapshot.queues)
         ungranted = seen.run.record
         seen.run, effects = step(seen.run, self._grant(choice.parts, gang))
         seen.effects += effects
@@ -365,11 +371,20 @@ class Planning:
 
     def _admits(self, job: JobView, requests: ResourceVector) -> Verdict:
         """By its queue, and by every quota of its namespace."""
-        verdict = queueing.admits(job, request=requests, queues=self._snapshot.queues, used=self._used)
+        verdict = PASS
+        if self._is_limited(job.queue):
+            verdict = queueing.admits(job, request=requests, queues=self._snapshot.queues, used=self._used)
         if not verdict.passes or not self._snapshot.quotas:
             return verdict
         quotas = self._snapshot.quotas
         return federated_quotas.admits(requests, namespace=job.namespace, quotas=quotas, holdings=self._holdings)
+
+    def _is_limited(self, name: str) -> bool:
+        """Whether a queue, or one above it, has a capability; asked once for all Jobs of a queue."""
+        if name not in self._limited:
+            above = [self._snapshot.queues.get(each) for each in queueing.chain(name, queues=self._snapshot.queues)]
+            self._limited[name] = any(each is not None and each.capability is not None for each in above)
+        return self._limited[name]
 
     def _share(self, part: Part, gang: Gang) -> Gang:
         return gang if parts.is_whole(part, gang) else parts.gang_of(part, gang, pool=self._pool)
@@ -395,7 +410,8 @@ class Planning:
         case, seen = candidate.case, candidate.seen
         known = case.binding.decision if case.binding is not None else None
         turned = known is None or (known.outcome, known.reason) != (decision.outcome, decision.reason)
-        news = turned or (not decision.same_as(known) and case.told >= self._rules.explain_every)
+        gist = words.gist if words is not None else decision.gist()
+        news = turned or (not gist.same_as(known) and case.told >= self._rules.explain_every)
         if case.binding is None or seen.changed or news:
             decision = words.decision if words is not None else decision
             self._items.append(self._decide(candidate, act=act, seen=seen, decision=decision, queue=queue))
