@@ -134,7 +134,7 @@ def _question(asked: Asked, site: Site, *, affinity: Affinity | None, room: Room
     return Question(
         job=asked.job,
         gang=asked.gang or NOTHING,
-        policy=asked.policy,
+        policy=_without_suspension(asked, site),
         affinity=affinity,
         cluster=site.cluster,
         capacity=site.capacity,
@@ -143,6 +143,15 @@ def _question(asked: Asked, site: Site, *, affinity: Affinity | None, room: Room
         closed=site.closed,
         kind=(asked.reference.api_version, asked.reference.kind),
     )
+
+
+def _without_suspension(asked: Asked, site: Site) -> PolicyView:
+    """Suspended dispatching keeps pods from being sent to a cluster anew; what is there, and what runs nothing, stays placed:
+    its Work only takes no updates."""
+    policy = asked.policy
+    if not policy.suspended_on or (asked.gang is not None and site.cluster.name not in asked.assigned):
+        return policy
+    return dataclasses.replace(policy, suspended_on=frozenset())
 
 
 NOTHING: Final = Gang(tasks=(), minimum=0, digest="")

@@ -325,7 +325,9 @@ def test_suspension_holds_updates_back_and_removes_nothing() -> None:
         await world.advance(10)
 
         def value(member: str) -> str:
-            return str((world.get(kinds.CONFIGMAP, "settings", server=member) or {})["data"]["a"])
+            found = world.get(kinds.CONFIGMAP, "settings", server=member)
+            assert found is not None, f"{member}: {world.story()}"
+            return str(found["data"]["a"])
 
         assert (value("east"), value("west")) == ("2", "1")
         await edit(world, kinds.PROPAGATION_POLICY, "all", {"spec": {"suspension": None}})
@@ -393,3 +395,35 @@ def test_a_kind_of_peoples_own_runs_by_the_rules_they_give() -> None:
         await world.until(lambda: healths(world, kinds.RAY_CLUSTER, "ray") == ["Unhealthy"], timeout=20)
 
     play(story, cpus={"east": 4, "west": 8}, nodes=1)
+
+
+@pytest.mark.parametrize("when", [1, 3, 5, 10, 40, 110])
+def test_a_hub_that_dies_in_between_leaves_no_workload_twice_and_none_behind(when: int) -> None:
+    """East refuses it, so that it moves; the hub is killed so many hundredths of a second after each step."""
+
+    async def story(world: World) -> None:
+        both: list[str] = []
+
+        def mine(member: str) -> bool:
+            found = world.get(kinds.SPARK_APPLICATION, "pi", server=member)
+            return found is not None and keys.WORK_NAME in (found["metadata"].get("annotations") or {})
+
+        def looked() -> bool:
+            if mine("east") and mine("west"):
+                both.append(f"{world.clock.boot():.1f}")
+            return mine("west")
+
+        await world.apply(sends("spark", kinds.SPARK_APPLICATION))
+        await world.apply(typed(kinds.SPARK_APPLICATION, "pi", spec={"type": "Python"}), server="east")
+        await world.apply(spark("pi", executors=2))
+        await world.advance(when / 100)
+        world.kill("hub")
+        await world.until(looked, timeout=90, what="it runs where it is taken")
+        await world.client().delete(kinds.SPARK_APPLICATION, "pi", namespace="default")
+        await world.advance(when / 100)
+        world.kill("hub")
+        await world.until(lambda: not mine("west") and binding(world, kinds.SPARK_APPLICATION, "pi") == {}, timeout=90)
+        await world.until(lambda: not world.all(kinds.WORK), timeout=30)
+        assert both == []
+
+    play(story, cpus={"east": 8, "west": 4}, nodes=1)
