@@ -61,13 +61,15 @@ def denying(world: World, *wanted: tuple[str, str]) -> None:
     world.server.access = access
 
 
-def told(tell: Callable[[World, Asker], Any], *, cpus: Iterable[tuple[str, int]] = (("east", 4), ("west", 2))) -> None:
+def told(
+    tell: Callable[[World, Asker], Any], *, cpus: Iterable[tuple[str, int]] = (("east", 4), ("west", 2)), **hub: Any
+) -> None:
     """A story with a hub and members of one node each."""
 
     async def full(world: World) -> None:
         for name, size in cpus:
             world.member(name, cpus=size, seconds=100_000.0)
-        world.hub()
+        world.hub(**hub)
         asker = Asker(world)
 
         async def capacity() -> bool:
@@ -366,6 +368,15 @@ def test_nobody_asks_in_anothers_name() -> None:
             )
 
     told(tell)
+
+
+def test_where_the_api_server_does_not_hold_the_name_nothing_is_answered() -> None:
+    """A hub that leaves cluster-wide objects to its chart, and whose chart has not brought the policy."""
+
+    async def tell(world: World, ann: Asker) -> None:
+        assert (await ann.ask(manifest=job("train")))["reason"] == "Unguarded"
+
+    told(tell, cluster_objects=False)
 
 
 def test_the_rights_asked_about_are_those_of_the_stamp() -> None:
