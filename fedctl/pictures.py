@@ -82,7 +82,7 @@ def mermaid(flow: FlowView, rows: Sequence[StepRow] = ()) -> str:
     lines += [f'  {ids[step.name]}["{_quoted(step.name)}{_items(step.name, rows)}"]' for step in flow.steps]
     lines += [f'  {ids[step.name]}(["{_quoted(step.name)}"])' for step in flow.handlers]
     for step in flow.steps:
-        word = f"|{_quoted(step.when)}|" if step.when else ""
+        word = f'|"{_quoted(step.when)}"|' if step.when else ""
         lines += [f"  {ids[target]} -->{word} {ids[step.name]}" for target in step.targets if target in ids]
     for name, state in known.items():
         if state in COLORS and name in ids:

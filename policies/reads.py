@@ -18,6 +18,7 @@ from policies.estimates import Option, Read
 from policies.offers import GIB
 from policies.views import Meta, Problem
 
+MIB: Final = 1 << 20
 TOLD: Final = 3
 """Sources that a sentence names before it only counts."""
 
@@ -81,7 +82,7 @@ def told(reads: Sequence[Read], option: Option) -> str:
         return ""
     here = [each for each in reads if any(home == option.cluster for home, _ in each.places)]
     away = [each for each in reads if each.size and each not in here]
-    text = f"of {_gib(everything)} that it reads {_gib(sum(each.size for each in here))} are in {option.cluster}"
+    text = f"of {_amount(everything)} that it reads {_amount(sum(each.size for each in here))} are in {option.cluster}"
     if here and len({each.source for each in here}) <= TOLD:
         text += f" ({', '.join(dict.fromkeys(each.source for each in here))})"
     if not away:
@@ -94,8 +95,8 @@ def told(reads: Sequence[Read], option: Option) -> str:
     return f"{text} for {option.egress:.4g} in {option.transfer:.4g} s"
 
 
-def _gib(size: int) -> str:
-    return f"{size / GIB:.4g}Gi"
+def _amount(size: int) -> str:
+    return f"{size / GIB:.4g}Gi" if size >= GIB or not size else f"{size / MIB:.4g}Mi"
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -291,5 +291,7 @@ def reasons(world: World, doc: Doc) -> set[str]:
     found: set[str] = set()
     for status in ((it.get("status") or {}) for it in said if it is not None):
         found.add((status.get("state") or {}).get("reason", ""))
-        found |= {condition.get("reason", "") for condition in status.get("conditions") or ()}
+        conditions = status.get("conditions") or ()
+        # Those of a JobFlow are no list: they are its Jobs by name.
+        found |= {condition.get("reason", "") for condition in conditions if isinstance(condition, dict)}
     return found - {""}

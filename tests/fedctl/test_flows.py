@@ -130,7 +130,7 @@ def test_pictures_have_every_step_every_edge_and_the_colour_of_its_state() -> No
     assert drawn.startswith("flowchart LR\n")
     assert 's1["train (1 of 2)"]' in drawn
     assert "s0 --> s1" in drawn
-    assert "s1 -->|targets.train.state == #quot;Completed#quot;| s2" in drawn
+    assert 's1 -->|"targets.train.state == #quot;Completed#quot;"| s2' in drawn
     assert "style s0 fill:#2e7d32" in drawn
     assert "style s1 fill:#ef6c00" in drawn
     dot = graphviz(flow, found)
