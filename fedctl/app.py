@@ -12,6 +12,7 @@ import typer
 
 from fedctl.cluster_commands import cluster_app
 from fedctl.log_commands import logs
+from fedctl.work_commands import COMMANDS, queue_app, top_app
 
 if TYPE_CHECKING:
     from fedctl.flows import Place
@@ -23,6 +24,10 @@ flow_app = typer.Typer(name="flow", help="JobFlows.", no_args_is_help=True)
 app.add_typer(flow_app)
 app.command()(logs)
 app.add_typer(cluster_app)
+app.add_typer(queue_app)
+app.add_typer(top_app)
+for each in COMMANDS:
+    app.command()(each)
 
 EXIT_FLOW_FAILED = 2
 EXIT_NO_SERVER = 3
