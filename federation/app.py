@@ -31,6 +31,7 @@ from federation import extensions, ownership
 from federation.channel.service import Channel
 from federation.claiming.controller import ClaimingController, MakersInformers
 from federation.clusters import creators, fairness, guard
+from federation.clusters.candidates import CandidatesController
 from federation.clusters.controller import ClustersController
 from federation.clusters.rights import RightsController
 from federation.collection.controller import CollectionController
@@ -254,8 +255,11 @@ async def _roles(
     crons = CronController(port=port, informers=informers, jobs=jobs, flows=job_flows, events=events, clock=clock)
     keepers = Everyone[JobView](Records(job_flows), runs)
     ttl = TtlController(port=port, jobs=jobs, clock=clock, keepers=keepers)
+    candidates = CandidatesController(port=port, informers=informers, clock=clock) if settings.cluster_profiles else None
     async with asyncio.TaskGroup() as roles:
         roles.create_task(informers.run(), name="informers")
+        if candidates is not None:
+            roles.create_task(candidates.run(metrics), name="candidates")
         roles.create_task(kept_apart.run(), name="informers/makers")
         for name, role in (
             ("clusters", clusters),

@@ -83,6 +83,10 @@ class HubSettings(BaseModel):
     recovery: Annotated[int, Field(gt=0)] = 2
     """Renewals in a row after which a silent member is Ready again: one may be a straggler."""
 
+    cluster_profiles: bool = False
+    """Whether ClusterProfiles (multicluster.x-k8s.io) name candidates for members and give them labels; their kind must be
+    served."""
+
     taint_policies_evict: bool = False
     """Whether ClusterTaintPolicies may put on taints with effect NoExecute: whoever writes one could empty every cluster."""
 
