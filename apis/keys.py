@@ -64,6 +64,8 @@ OBJECT: Final = f"{GROUP}/object"
 """Label ("true") of a binding or Work of an object that is no Volcano Job and that a policy sends to members."""
 NO_OBJECT: Final = f"!{OBJECT}"
 """Selects the bindings of Volcano Jobs."""
+OVERRIDES: Final = f"{GROUP}/overrides"
+"""Annotation of the Work of a Job: digest of the override policies that it was made by."""
 ASSIGNMENT: Final = f"{GROUP}/quota-assignment"
 """Label ("true") of a Work that brings the ResourceQuota of a FederatedResourceQuota, and annotation: `namespace/name` of
 that."""

@@ -244,6 +244,8 @@ class WorkView:
     """Generation of the Job that its manifest was made from; 0 when unknown."""
     command: str = ""
     """What its member is asked to do, as it is written."""
+    overrides: str = ""
+    """Digest of the override policies that it was made by."""
     paused: bool = False
     """`spec.suspendDispatching`: no more updates."""
 
@@ -500,6 +502,7 @@ class Projections:
             began=_began(read.status.manifest_statuses),
             encoded=statuses.encode(status) if status is not None else None,
             command=annotations.get(keys.COMMAND, ""),
+            overrides=sys.intern(annotations.get(keys.OVERRIDES, "")),
             paused=bool(read.spec.suspend_dispatching),
             made_from=int(made_from) if (made_from := annotations.get(keys.JOB_GENERATION, "")).isdecimal() else 0,
         )

@@ -26,7 +26,7 @@ from machinery.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFoun
 from machinery.port import Document, PatchType, Port, Preconditions
 from policies import queueing, statuses
 from policies.members import QueueView, project_queue
-from policies.overrides import Overridden
+from policies.overrides import APPLIED, APPLIED_CLUSTER, Overridden
 from policies.runs import CreateWork, DeleteWork, Effect, Leave, PassOn, Pause, RewriteManifest, RewriteRecord
 from policies.verdicts import Decision, Outcome
 from policies.views import BindingView, Problem, Projections, WorkView
@@ -288,7 +288,10 @@ class Applier:
         share = _share(job, run=binding.run, cluster=cluster)
         tree = documents.parse(await self._own_work(key, binding=binding, cluster=cluster))
         made = self._overridden(documents.work(record, cluster=cluster, job=share), cluster=cluster)
-        tree["metadata"]["annotations"] |= made["metadata"]["annotations"]
+        notes = tree["metadata"]["annotations"]
+        for name in (keys.OVERRIDES, APPLIED, APPLIED_CLUSTER):
+            notes.pop(name, None)
+        notes |= made["metadata"]["annotations"]
         tree["spec"]["workload"] = made["spec"]["workload"]
         name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
         return [self._projections.work(await self._port.replace(kinds.WORK, name, tree, namespace=namespace))]
@@ -301,6 +304,8 @@ class Applier:
             raise NotOverridden(str(made.failure))
         manifests[0] = dict(made.manifest)
         work["metadata"]["annotations"] |= made.annotations()
+        if made.standing:
+            work["metadata"]["annotations"][keys.OVERRIDES] = made.standing
         return work
 
     async def _pass_on(self, key: Key, *, binding: BindingView, cluster: str) -> list[WorkView]:

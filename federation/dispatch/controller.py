@@ -226,9 +226,12 @@ class DispatchController:
                 self._touch((binding.namespace, binding.job))
 
     def _overrides_changed(self, _: Change[OverrideView]) -> None:
-        """A Work that could not be made may be made now."""
+        """A Work that could not be made may be made now, and one that runs may have to be made anew."""
         for key in sorted(self._failures):
             self._touch(key)
+        for binding in self._stores.bindings.values():
+            if binding.clusters and not binding.ended:
+                self._touch((binding.namespace, binding.job))
 
     def _tell_not_overridden(self, key: Key, text: str) -> None:
         job = self._stores.jobs.get(*key)

@@ -289,14 +289,18 @@ def order_text(record: BindingRun) -> str:
 
 
 def _look_at_edits(seen: Look, case: Case) -> None:
-    """The Job was edited since the manifests of its run were made."""
+    """The Job was edited since the manifests of its run were made, or the override policies that they were made by were."""
     job, record = case.job, seen.run.record
     if job is None or job.deleting or job.problem is not None or seen.run.state is not RunState.GRANTED:
         return
     if not _as_divided(job, record):
         return  # its status says that the edit is not carried out
     running = [work for work in _running(case, record) if not work.paused]
-    edited = [work for work in running if 0 < work.made_from < job.generation and work.gang is not None]
+    edited = [
+        work
+        for work in running
+        if work.gang is not None and (0 < work.made_from < job.generation or work.cluster in case.outdated)
+    ]
     seen.effects += [RewriteManifest(work.cluster) for work in edited]
 
 

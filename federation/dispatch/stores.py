@@ -21,10 +21,10 @@ from policies import capacities, company, federated_quotas, members, offers, pla
 from policies.capacities import CapacityView
 from policies.company import Resident
 from policies.federated_quotas import FederatedQuotaView
-from policies.matching import Makers
+from policies.matching import Makers, template
 from policies.members import ClusterView, CommandView, LeaseView, NamespaceView, PriorityView, QueueView
 from policies.offers import OfferView
-from policies.overrides import Overridden, OverrideView, overridden, project_override
+from policies.overrides import Overridden, OverrideView, overridden, project_override, standing
 from policies.placements import PolicyView
 from policies.profiles import Profile
 from policies.reads import SourceView, by_name, project_source
@@ -393,7 +393,22 @@ class Stores:
             settings=namespace.settings if namespace is not None else {},
             orphaned=orphaned,
             told=now - self.told[key] if key in self.told else float("inf"),
+            outdated=self._outdated(job, works),
         )
+
+    def _outdated(self, job: JobView | None, works: Iterable[WorkView]) -> frozenset[str]:
+        """Of Works that are what they were made from: one that was reduced to its identity has no overrides any more."""
+        if job is None or job.ended:
+            return frozenset()
+        policies = (*self.overrides.values(), *self.cluster_overrides.values())
+        found = set()
+        for work in works:
+            view = self.clusters.get(None, work.cluster)
+            if not work.gang or view is None or not (policies or work.overrides):
+                continue
+            if work.overrides != standing(template(job), cluster=view, policies=policies):
+                found.add(work.cluster)
+        return frozenset(found)
 
     def _lost_of(self, key: Key, works: tuple[WorkView, ...]) -> tuple[WorkView, ...]:
         """Those that no Work stands in the place of."""

@@ -5,8 +5,19 @@ overrider. Does not belong: who builds Works. Invariants: an object comes out as
 of reading; what was decided (identity, replicas, minima) is never changed; a failure names policy, field and reason.
 """
 
-from policies.overrides.applying import Failure, Overridden, applicable, overridden
+from policies.overrides.applying import APPLIED, APPLIED_CLUSTER, Failure, Overridden, applicable, overridden, standing
 from policies.overrides.checks import problems
 from policies.overrides.views import OverrideView, project_override
 
-__all__ = ["Failure", "Overridden", "OverrideView", "applicable", "overridden", "problems", "project_override"]
+__all__ = [
+    "APPLIED",
+    "APPLIED_CLUSTER",
+    "Failure",
+    "Overridden",
+    "OverrideView",
+    "applicable",
+    "overridden",
+    "problems",
+    "project_override",
+    "standing",
+]

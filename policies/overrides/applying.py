@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,7 @@ from policies.matching import affinity_refusal
 from policies.members import ClusterView
 from policies.overrides import changes
 from policies.overrides.checks import problems
-from policies.overrides.views import Fault, OverrideView
+from policies.overrides.views import Fault, OverrideRule, OverrideView
 from policies.pod_places import Tree
 from policies.selecting import Template
 from policies.shapes import Pool, TaskSpec, UnreadableShape, read_gang
@@ -48,6 +49,8 @@ class Overridden:
     policies: tuple[str, ...] = ()
     cluster_policies: tuple[str, ...] = ()
     failure: Failure | None = None
+    standing: str = ""
+    """Digest of the policies that were looked at (`standing`)."""
 
     def annotations(self) -> dict[str, str]:
         """What a Work says about it."""
@@ -72,6 +75,16 @@ def applicable(template: Template, *, policies: Iterable[OverrideView]) -> list[
     return [each[-1] for each in sorted(found, key=lambda each: each[:3])]
 
 
+def standing(template: Template, *, cluster: ClusterView, policies: Iterable[OverrideView]) -> str:
+    """A short name for the policies that an object is made by for a cluster, in their versions; "" for none."""
+    meant = [(each.uid, each.version) for each in applicable(template, policies=policies) if _rules_for(each, cluster)]
+    return hashlib.blake2b(repr(meant).encode(), digest_size=6).hexdigest() if meant else ""
+
+
+def _rules_for(policy: OverrideView, cluster: ClusterView) -> list[OverrideRule]:
+    return [rule for rule in policy.rules if rule.clusters is None or not affinity_refusal(rule.clusters, cluster)]
+
+
 def overridden(manifest: Mapping[str, Any], *, cluster: ClusterView, policies: Iterable[OverrideView]) -> Overridden:
     """The manifest as `cluster` gets it: replicas are divided already. The given one stays as it was.
 
@@ -79,8 +92,10 @@ def overridden(manifest: Mapping[str, Any], *, cluster: ClusterView, policies: I
     """
     tree: Tree | None = None
     names: tuple[list[str], list[str]] = ([], [])
-    for policy in applicable(selecting.template_of(manifest), policies=policies):
-        rules = [rule for rule in policy.rules if rule.clusters is None or not affinity_refusal(rule.clusters, cluster)]
+    known = tuple(policies)
+    template = selecting.template_of(manifest)
+    for policy in applicable(template, policies=known):
+        rules = _rules_for(policy, cluster)
         if not rules:
             continue
         wrong = next(iter(problems(policy)), None)
@@ -96,7 +111,8 @@ def overridden(manifest: Mapping[str, Any], *, cluster: ClusterView, policies: I
                 field = f"{rule.field}.{fault.field}" if fault.field else rule.field
                 return Overridden(manifest, failure=Failure(policy.title, field, fault.reason))
         names[0 if policy.namespace else 1].append(policy.name)
-    return Overridden(tree if tree is not None else manifest, tuple(names[0]), tuple(names[1]))
+    made_by = standing(template, cluster=cluster, policies=known)
+    return Overridden(tree if tree is not None else manifest, tuple(names[0]), tuple(names[1]), standing=made_by)
 
 
 # --- what no override may change -------------------------------------------------------------------------------------

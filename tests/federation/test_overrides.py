@@ -69,3 +69,40 @@ def test_what_cannot_be_carried_out_is_told_and_tried_again_when_the_policy_chan
         await world.until_phase("train", "Running", within=5.0)
 
     story(tell)
+
+
+def test_the_work_of_a_job_that_runs_is_made_anew_when_its_overrides_change_and_only_then() -> None:
+    async def tell(world: World) -> None:
+        await override(world)
+        world.member("east", seconds=500.0)
+        world.hub()
+        await world.submit(job("train"))
+        await world.until_phase("train", "Running")
+
+        def retries(made: dict[str, Any]) -> Any:
+            return made["spec"]["workload"]["manifests"][0]["spec"].get("maxRetry")
+
+        before = await work(world, "train")
+        assert retries(before) == 7
+        await world.clock.sleep(30.0)
+        assert (await work(world, "train"))["metadata"]["generation"] == before["metadata"]["generation"]
+        await override(world, value=9)
+
+        async def anew() -> bool:
+            return bool(retries(await work(world, "train")) == 9)
+
+        await world.until(anew, within=30.0)
+        await world.port.delete(kinds.OVERRIDE_POLICY, "retries", namespace="default")
+
+        async def as_written() -> bool:
+            found = await work(world, "train")
+            return bool(retries(found) == retries({"spec": {"workload": {"manifests": [await world.job("train")]}}}))
+
+        await world.until(as_written, within=30.0)
+        after = await work(world, "train")
+        await world.clock.sleep(60.0)
+        assert (await work(world, "train"))["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+        assert after["metadata"]["uid"] == before["metadata"]["uid"], "the run goes on"
+        assert not {"policy.karmada.io/applied-overrides", keys.OVERRIDES} & set(after["metadata"]["annotations"])
+
+    story(tell)
