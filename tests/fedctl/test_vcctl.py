@@ -9,8 +9,8 @@ from fedctl import vcctl, views
 
 runner = CliRunner()
 JOB = (
-    b'{"metadata": {"name": "train", "namespace": "team", "creationTimestamp": "2026-03-04T05:06:07Z"}, "spec": {"minAvailable": 2,'
-    b' "queue": "q", "tasks": [{"replicas": 3}]}, "status": {"state": {"phase": "Running"}, "minAvailable": 2, "running": 3,'
+    b'{"metadata": {"name": "train", "namespace": "team", "creationTimestamp": "2026-03-04T05:06:07Z"},'
+    b' "spec": {"minAvailable": 2, "queue": "q", "tasks": [{"replicas": 3}]}, "status": {"state": {"phase": "Running"}, "minAvailable": 2, "running": 3,'
     b' "retryCount": 1}}'
 )
 QUEUE = (
