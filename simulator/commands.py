@@ -118,19 +118,25 @@ def _trap(words: Sequence[str], *, before: Ending, default: float) -> Ending:
     return Ending(handled.seconds, handled.code)
 
 
+_PIECES = re.compile(
+    r"""(?P<operator>&&|\|\||[;\n])|(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|.)""",
+    re.DOTALL,
+)
+"""An operator between commands, or a piece of a command that holds none: an escape, a quoted text, a character."""
+
+
 def _split(text: str) -> list[str]:
-    lexer = shlex.shlex(text.replace("\n", ";"), posix=False, punctuation_chars=";&|")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
+    """Commands and the operators between them, as they are written; a line end is `;`."""
     parts: list[str] = []
-    words: list[str] = []
-    for token in lexer:
-        if token in {"&&", "||", ";"}:
-            parts += [" ".join(words), token] if words else []
-            words = []
-        else:
-            words.append(token)
-    return [*parts, " ".join(words)] if words else parts
+    command = ""
+    for piece in _PIECES.finditer(text):
+        operator = piece["operator"]
+        if operator is None:
+            command += piece.group()
+        elif command.strip():
+            parts += [command.strip(), operator.replace("\n", ";")]
+            command = ""
+    return [*parts, command.strip()] if command.strip() else parts
 
 
 def _command(words: list[str], *, default: float) -> tuple[Outcome, bool]:

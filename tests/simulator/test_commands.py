@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.commands import DURATION, EXIT_CODE, IGNORES_TERM, Ending, Outcome, outcome_of
+from simulator.commands import DURATION, EXIT_CODE, IGNORES_TERM, Ending, Outcome, command_outcome, outcome_of
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,9 @@ def test_annotations_by_container_and_start() -> None:
     assert (codes("a"), codes("b")) == ([1, 0, 0], [7, 7, 7])
     deaf = [outcome_of({"name": name}, annotations=annotations, default=60).term.seconds is None for name in ("a", "b")]
     assert deaf == [False, True]
+
+
+def test_a_quoted_text_is_left_as_the_shell_would_leave_it() -> None:
+    script = 'echo "a; b && c"; echo "{\\"accuracy\\": 0.92, \\"best\\": \\"east\\"}" > /dev/termination-log'
+    assert command_outcome(["sh", "-c", script], default=5).left == '{"accuracy": 0.92, "best": "east"}'
+    assert command_outcome(["sh", "-c", "echo 'it''s; here' > /dev/termination-log\nsleep 2"], default=5).left == "its; here"
