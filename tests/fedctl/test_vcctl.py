@@ -10,8 +10,8 @@ from fedctl import vcctl, views
 runner = CliRunner()
 JOB = (
     b'{"metadata": {"name": "train", "namespace": "team", "creationTimestamp": "2026-03-04T05:06:07Z"},'
-    b' "spec": {"minAvailable": 2, "queue": "q", "tasks": [{"replicas": 3}]}, "status": {"state": {"phase": "Running"}, "minAvailable": 2, "running": 3,'
-    b' "retryCount": 1}}'
+    b' "spec": {"minAvailable": 2, "queue": "q", "tasks": [{"replicas": 3}]},'
+    b' "status": {"state": {"phase": "Running"}, "minAvailable": 2, "running": 3, "retryCount": 1}}'
 )
 QUEUE = (
     b'{"metadata": {"name": "research"}, "spec": {"weight": 4, "parent": "root"}, "status": {"state": "Open", "inqueue": 1,'
