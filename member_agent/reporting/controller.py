@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -27,6 +27,7 @@ from member_agent.inventory import Inventory
 from member_agent.ledger import Ledger
 from member_agent.modes import Ruling
 from member_agent.reporting import registration
+from member_agent.reporting.discovery import Discovery
 from member_agent.reporting.publishing import Publisher
 from member_agent.reporting.stores import CapacityView, Stores
 from member_agent.settings import AgentSettings
@@ -78,9 +79,7 @@ class ReportingController:
             foresight=foresight,
         )
         self._status_at = float("-inf")
-        self._kubernetes = ""
-        self._enablements: list[dict[str, Any]] | None = None
-        self._discovered = False
+        self._discovery = Discovery(local, clock=clock)
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
         stores.jobs.subscribe(lambda _: self._wake(CAPACITY))
@@ -176,7 +175,7 @@ class ReportingController:
 
     async def _write_status(self) -> float | None:
         name = self._settings.cluster
-        await self._discover()
+        await self._discovery.look()
         try:
             present = orjson.loads(await self._hub.get(kinds.CLUSTER, name))
         except errors.NotFound:
@@ -188,36 +187,16 @@ class ReportingController:
             nodes=self._stores.nodes.sorted(),
             allocated=self._inventory.used(),
             allocating=self._allocating(),
-            version=self._kubernetes,
-            enablements=self._enablements,
+            version=self._discovery.version,
+            enablements=self._discovery.enablements,
+            lacking=self._discovery.lacking,
             now=stamp(self._clock.now()),
             ruling=self._ruling,
         )
         self._status_at = self._clock.boot()
         if registration.differs(present.get("status"), wanted, share=self._settings.reporting.share):
             await self._hub.replace(kinds.CLUSTER, name, {**present, "status": wanted}, subresource="status")
-        return None
+        return self._discovery.again
 
     def _allocating(self) -> ResourceVector:
         return total(pod.shape.requests for pod in self._stores.pods.values() if not pod.node and not pod.ended)
-
-    async def _discover(self) -> None:
-        """Version and served kinds of this cluster, once; what does not answer stays unknown until the next start."""
-        if self._discovered:
-            return
-        self._discovered = True
-        try:
-            self._kubernetes = orjson.loads(await self._local.request("GET", "/version")).get("gitVersion", "")
-            groups = orjson.loads(await self._local.request("GET", "/apis")).get("groups") or []
-            paths = ["/api/v1"] + [f"/apis/{each['groupVersion']}" for group in groups for each in group.get("versions") or []]
-            listings = [orjson.loads(await self._local.request("GET", path)) for path in paths]
-        except errors.ApiError as error:
-            log.warning("discovery: %s", error)
-            return
-        self._enablements = registration.enablements(
-            (
-                listing["groupVersion"],
-                [(each["name"], each["kind"]) for each in listing.get("resources") or [] if "/" not in each["name"]],
-            )
-            for listing in listings
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from apis import kinds
@@ -65,18 +65,14 @@ def status(
     enablements: list[Doc] | None,
     now: str,
     ruling: Ruling,
+    lacking: Collection[str] = (),
 ) -> Doc:
     """The status: our fields and conditions; those of others are kept (the hub says Ready, from the Lease). `enablements`
-    None: discovery did not answer."""
+    None: discovery did not answer; `lacking`: group versions that did not."""
     listed = list(nodes)
     before: Mapping[str, Any] = present or {}
     wanted = [
-        _condition(
-            "CompleteAPIEnablements",
-            "True" if enablements is not None else "Unknown",
-            "Discovered" if enablements is not None else "DiscoveryFailed",
-            "",
-        ),
+        _complete(enablements, lacking),
         *_foreign(before, ruling),
     ]
     found: Doc = {
@@ -93,6 +89,14 @@ def status(
     if enablements is not None:
         found["apiEnablements"] = enablements
     return found
+
+
+def _complete(enablements: list[Doc] | None, lacking: Collection[str]) -> Doc:
+    if enablements is None:
+        return _condition("CompleteAPIEnablements", "Unknown", "DiscoveryFailed", "")
+    if lacking:
+        return _condition("CompleteAPIEnablements", "False", "PartialDiscovery", f"no answer from {', '.join(lacking)}")
+    return _condition("CompleteAPIEnablements", "True", "Discovered", "")
 
 
 def _foreign(before: Mapping[str, Any], ruling: Ruling) -> list[Doc]:
