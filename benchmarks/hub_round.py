@@ -205,7 +205,8 @@ def one_job(world: World, *, by: Rules) -> float:
         at = turn % len(world.members)
         member = world.members[at]
         assert member.capacity is not None
-        newer = replace(member.capacity, version=f"{turn + 2}", generation=turn + 2)
+        rows = replace(member.capacity.rows, free=member.capacity.rows.free.copy())
+        newer = replace(member.capacity, version=f"{turn + 2}", generation=turn + 2, rows=rows)
         world.members[at] = replace(member, capacity=newer)
         stores.capacities.put(newer)  # type: ignore[attr-defined]
         begun = time.process_time()

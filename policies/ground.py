@@ -42,14 +42,29 @@ class _Block:
 
     rows: Rows | None
     resources: tuple[str, ...] = ()
-    kinds: list[int] = field(default_factory=list)
+    kinds: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """Class of each group, as the ground numbers them."""
     group_of: dict[int, int] = field(default_factory=dict)
     """Group by the class index of the member, counted from the member's first."""
     starts: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     free: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    """By resource and row."""
     count: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     total: dict[str, int] = field(default_factory=dict)
+    pods: dict[Size, Array] = field(default_factory=dict)
+    """By group, how many pods of a size its nodes take."""
+
+    def count_pods(self, size: Size) -> None:
+        """Works it out for one size."""
+        row = {name: at for at, name in enumerate(self.resources)}
+        each = copies(size, self.free, row) * self.count
+        self.keep(size, np.add.reduceat(each, self.starts) if len(each) else np.zeros(0, np.int64))
+
+    def keep(self, size: Size, pods: Array) -> None:
+        """Remembers it; sizes that nobody asks for any more go with the others now and then."""
+        if len(self.pods) >= MOST_SIZES:
+            self.pods.clear()
+        self.pods[size] = pods
 
 
 class Kinds:
@@ -98,10 +113,10 @@ def _block(rows: Rows, kinds: Kinds) -> _Block:
     return _Block(
         rows=rows,
         resources=rows.resources,
-        kinds=[kinds.number(rows.classes[each]) for each in own],
+        kinds=np.array([kinds.number(rows.classes[each]) for each in own], dtype=np.int64),
         group_of={each: at for at, each in enumerate(own)},
         starts=starts,
-        free=free,
+        free=np.ascontiguousarray(free.T),
         count=count,
         total=dict(rows.total.items()),
     )
@@ -121,26 +136,17 @@ class Ground:
         self.resources = tuple(sorted({name for each in self._blocks for name in each.resources}))
         self._row = {name: at for at, name in enumerate(self.resources)}
         self._columns = [np.array([self._row[name] for name in each.resources], dtype=np.int64) for each in self._blocks]
-        groups = np.array([len(each.kinds) for each in self._blocks], dtype=np.int64)
-        self.first = np.concatenate(([0], np.cumsum(groups)))
+        self.first = _ends([len(each.kinds) for each in self._blocks])
         """First group of each member, and the end."""
-        self.kind = np.array([kind for each in self._blocks for kind in each.kinds], dtype=np.int64)
-        lengths = np.array([len(each.count) for each in self._blocks], dtype=np.int64)
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        self._starts = np.concatenate(
-            [np.zeros(0, np.int64), *(each.starts + offset for each, offset in zip(self._blocks, offsets[:-1], strict=True))]
-        )
-        self._count = np.concatenate([np.zeros(0, np.int64), *(each.count for each in self._blocks)])
-        self._free = np.zeros((len(self.resources), len(self._count)), dtype=np.int64)
-        for each, columns, offset in zip(self._blocks, self._columns, offsets[:-1], strict=True):
-            self._free[columns, offset : offset + len(each.count)] = each.free.T
+        self.kind = np.concatenate([np.zeros(0, np.int64), *(each.kinds for each in self._blocks)])
         self.total = np.array(
             [[each.total.get(name, 0) for each in self._blocks] for name in self.resources], dtype=np.int64
         ).reshape(len(self.resources), len(self._blocks))
         """Everything that is free, by resource and member."""
-        self._taken: dict[Size, Array] = {}
+        self._pods: dict[Size, Array] = {}
         self._sums: dict[PodShape, Array] = {}
         self._accepts: dict[PodShape, Mask] = {}
+        self._wide: tuple[Array, Array, Array] | None = None
 
     def is_of(self, published: Sequence[Rows | None]) -> bool:
         """Whether these are the very rows that it was made from."""
@@ -169,11 +175,33 @@ class Ground:
 
     def pods(self, size: Size) -> Array:
         """By group, how many pods of a size its nodes take."""
-        known = self._taken.get(size)
+        known = self._pods.get(size)
         if known is None:
-            each = copies(size, self._free, self._row) * self._count
-            known = self._taken[size] = np.add.reduceat(each, self._starts) if len(each) else np.zeros(0, np.int64)
+            missing = [each for each in self._blocks if size not in each.pods]
+            if len(missing) > FEW:
+                self._everywhere(size)
+            else:
+                for each in missing:
+                    each.count_pods(size)
+            known = np.concatenate([np.zeros(0, np.int64), *(each.pods[size] for each in self._blocks)])
+            self._pods[size] = known
         return known
+
+    def _everywhere(self, size: Size) -> None:
+        """Of all members at once: one pass over long columns is quicker than many over short ones."""
+        if self._wide is None:
+            ends = _ends([len(each.count) for each in self._blocks])
+            free = np.zeros((len(self.resources), int(ends[-1])), dtype=np.int64)
+            for block, columns, begin, end in zip(self._blocks, self._columns, ends[:-1], ends[1:], strict=True):
+                free[columns, begin:end] = block.free
+            none = np.zeros(0, np.int64)
+            starts = np.concatenate([none, *(each.starts + begin for each, begin in zip(self._blocks, ends[:-1], strict=True))])
+            self._wide = free, np.concatenate([none, *(each.count for each in self._blocks)]), starts
+        free, count, starts = self._wide
+        each = copies(size, free, self._row) * count
+        found = np.add.reduceat(each, starts) if len(each) else np.zeros(0, np.int64)
+        for block, begin, end in zip(self._blocks, self.first[:-1].tolist(), self.first[1:].tolist(), strict=True):
+            block.keep(size, found[begin:end])
 
     def demand(self, requests: ResourceVector) -> Array:
         """A vector in the order of the ground's resources; what no member has is left out."""
@@ -195,8 +223,18 @@ class Ground:
         return copies(size, free, self._row)
 
 
+FEW = 8
+"""Members whose pods of a size are counted one by one."""
+MOST_SIZES = 500
+"""Sizes that are remembered of a member."""
 MOST_KINDS = 20_000
 """Classes of nodes after which the numbers are given anew: what went is forgotten."""
+
+
+def _ends(lengths: Sequence[int]) -> Array:
+    """Where each of these comes to lie, and the end."""
+    found: Array = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64))))
+    return found
 
 
 def size_of(shape: PodShape) -> Size:

@@ -80,7 +80,7 @@ class DispatchController:
         self._clock = clock
         self._pace = pace
         self._fences = fences
-        self._stores = Stores(informers, projections=projections, fences=fences, evictions=rules.evictions)
+        self._stores = Stores(informers, projections=projections, fences=fences, evictions=rules.evictions, rates=rules.rates)
         if makers is not None:
             self._stores.makers = makers
         self._commands: Informer[CommandView] = informers.add(kinds.COMMAND, project_command)

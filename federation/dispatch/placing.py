@@ -12,7 +12,7 @@ import numpy as np
 from federation.dispatch.floors import Floor, floor_of
 from federation.dispatch.snapshot import Rules, Snapshot
 from federation.dispatch.survey import STATIC, Subject, Survey
-from federation.dispatch.terrain import terrain_of
+from federation.dispatch.terrain import by_cluster, terrain_of
 from federation.dispatch.view import View, Viewer, Words
 from policies import company, profiles, reads, run_times, terms, verdicts
 from policies.choosing import Chosen, Market, Remembered, Wish, choose, nobody
@@ -21,7 +21,6 @@ from policies.estimates import Demand, Option
 from policies.filters import Question, judge
 from policies.ground import Floats, Mask
 from policies.matching import setting
-from policies.offers import OfferView
 from policies.parts import Part
 from policies.placements import Affinity, PolicyView
 from policies.profiles import Profile
@@ -107,7 +106,7 @@ class Chooser:
         members = sorted(snapshot.members, key=lambda member: member.cluster.name)
         self._clusters = [member.cluster for member in members]
         self._rules = rules
-        self._market = Market(_by_cluster(snapshot), rates=rules.rates)
+        self._market = Market(by_cluster(snapshot.offers), rates=rules.rates)
         self._profiles = {profiles.DEFAULT.name: Profile(profiles.DEFAULT.name, rules.weights), **snapshot.profiles}
         self._fits = Remembered()
         self._sources = snapshot.sources
@@ -115,7 +114,7 @@ class Chooser:
         self._residents = list(snapshot.residents)
         self._regions = {member.cluster.name: member.cluster.region for member in snapshot.members}
         self.terrain = terrain = terrain_of(
-            [each.name for each in self._clusters],
+            self._clusters,
             [member.capacity.rows if member.capacity is not None else None for member in members],
             offers=self._market.offers,
             rates=rules.rates,
@@ -123,7 +122,7 @@ class Chooser:
         )
         """For those who look again: of an equal snapshot it is the same."""
         floors = [floor_of(member) for member in members]
-        self._survey = Survey(floors, terrain.ground, shut=_shut, filters=rules.filters)
+        self._survey = Survey(floors, terrain.ground, verdicts=terrain.verdicts, shut=_shut, filters=rules.filters)
         self._viewer = Viewer(self._survey, terrain, self._clusters, waits=self._market.waits)
         self._penalty = np.array([member.penalty for member in members], dtype=np.float64)
         self._closed: dict[str, dict[str, str]] = {}
@@ -299,15 +298,6 @@ def _shut(floor: Floor) -> Verdict:
     if floor.member.fence is None:
         return NOT_REGISTERED
     return Verdict(UNTRUSTED, floor.member.distrusted, (Wake.CAPACITY,)) if floor.member.distrusted else PASS
-
-
-def _by_cluster(snapshot: Snapshot) -> dict[str, OfferView]:
-    """The first offer of each cluster by name: two that contradict each other are not mixed."""
-    found: dict[str, OfferView] = {}
-    for each in snapshot.offers:
-        if not each.deleting:
-            found.setdefault(each.cluster, each)
-    return found
 
 
 def _placed(view: View, *, wish: Wish, told: str, words: Words | None, option: Callable[[str], Option | None]) -> Decision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from apis import keys, kinds, naming
@@ -14,6 +15,7 @@ from federation.dispatch.leaving import Leaving
 from federation.dispatch.ledger import Ledger, with_ancestors
 from federation.dispatch.recent import Recent
 from federation.dispatch.snapshot import Case, Key, Member, Order, Snapshot
+from federation.dispatch.terrain import Terrain, by_cluster, terrain_of
 from federation.dispatch.trust import Trust
 from federation.fences import Fences
 from machinery.informer import Change, Informer, Informers
@@ -67,8 +69,18 @@ class Stores:
     """Informers, ledger and memory of one leader. Everything here is rebuilt from the API after a restart, except refusals and
     penalties, which only save attempts."""
 
-    def __init__(self, informers: Informers, *, projections: Projections, fences: Fences, evictions: float = 1.0) -> None:
-        """`evictions`: runs that are taken away from one cluster in a second."""
+    def __init__(
+        self,
+        informers: Informers,
+        *,
+        projections: Projections,
+        fences: Fences,
+        evictions: float = 1.0,
+        rates: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        """`evictions`: runs that are taken away from one cluster in a second; `rates`: exchange rates of offers."""
+        self._rates = rates
+        self._terrain: Terrain | None = None
         self._fences = fences
         self.jobs: Informer[JobView] = informers.add(kinds.JOB, projections.job)
         self.bindings: Informer[BindingView] = informers.add(kinds.RESOURCE_BINDING, projections.binding, labels=keys.NO_OBJECT)
@@ -322,15 +334,25 @@ class Stores:
         used = self.ledger.used
         looked_at = tuple(self._case(key, now=now) for key in cases)
         templates = {each.job.template for each in looked_at if each.job is not None}
+        there = tuple(self._member(cluster, now=now) for cluster in self.clusters.sorted())
+        offered = tuple(self.offers.sorted())
+        self._terrain = terrain_of(
+            [member.cluster for member in there],
+            [member.capacity.rows if member.capacity is not None else None for member in there],
+            offers=by_cluster(offered),
+            rates=self._rates,
+            before=self._terrain,
+        )
         return Snapshot(
             cases=looked_at,
-            members=tuple(self._member(cluster, now=now) for cluster in self.clusters.sorted()),
+            members=there,
             queues=queues,
             used=self._with_ancestors(used, queues=queues),
             policies=(*self.policies.sorted(), *self.cluster_policies.sorted()),
             priorities={each.name: each for each in self.priorities.sorted()},
             closed=self._still_closed(now=now),
-            offers=tuple(self.offers.sorted()),
+            offers=offered,
+            terrain=self._terrain,
             profiles={each.name: each for each in self.profiles.sorted()},
             sources=by_name(self.sources.sorted()),
             quotas=tuple(self.quotas.sorted()),

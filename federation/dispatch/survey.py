@@ -7,7 +7,7 @@ is still in the choice. Verdicts are numbers here: their words are found when so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -16,6 +16,7 @@ import numpy as np
 
 from federation.dispatch.floors import Floor
 from federation.dispatch.headroom import Headroom
+from federation.dispatch.terrain import Verdicts
 from policies import capacities, company, filters
 from policies.filters import FILTERS, Question
 from policies.fit import Answer, Array, Packing
@@ -36,35 +37,6 @@ UNLABELLED: Final = Verdict("LabelsUnknown", "", (Wake.CAPACITY,))
 
 Ask = Callable[[int], Question]
 """The question about a Job in the cluster of that number."""
-
-
-class Codes:
-    """Numbers of verdicts: 0 passes."""
-
-    def __init__(self) -> None:
-        self.known: list[tuple[str, tuple[Wake, ...]]] = [("", ())]
-        self._numbers: dict[tuple[str, tuple[Wake, ...]], int] = {("", ()): 0}
-
-    def number(self, verdict: Verdict) -> int:
-        """0 for one that passes."""
-        if verdict.passes:
-            return 0
-        key = (verdict.code, verdict.wakes)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.known)
-            self.known.append(key)
-        return self._numbers[key]
-
-    def having(self, numbers: Array, codes: Iterable[str]) -> Mask:
-        """Which of these numbers are verdicts with one of the codes."""
-        wanted = frozenset(codes)
-        found: Mask = np.array([code in wanted for code, _ in self.known], dtype=np.bool_)[numbers]
-        return found
-
-    def among(self, numbers: Array) -> list[int]:
-        """Each of these numbers once."""
-        found: list[int] = np.flatnonzero(np.bincount(numbers, minlength=len(self.known))).tolist()
-        return found
 
 
 @dataclass(slots=True)
@@ -118,16 +90,22 @@ class Survey:
     """Floors in the order of their names. `shut` says why a member takes nothing, whatever is asked."""
 
     def __init__(
-        self, floors: Sequence[Floor], ground: Ground, *, shut: Callable[[Floor], Verdict], filters: Sequence[str]
+        self,
+        floors: Sequence[Floor],
+        ground: Ground,
+        *,
+        verdicts: Verdicts,
+        shut: Callable[[Floor], Verdict],
+        filters: Sequence[str],
     ) -> None:
         self.floors, self.ground = floors, ground
         self.left = Left(ground)
-        self.codes = Codes()
+        self._verdicts = verdicts
+        self.codes = verdicts.codes
         self._at = {floor.member.cluster.name: at for at, floor in enumerate(floors)}
         self._headroom = Headroom(floors)
         self._shut = np.array([self.codes.number(shut(floor)) for floor in floors], dtype=np.int64)
         self._stages = [(static, tuple(names)) for static, names in groupby(filters, key=lambda name: name in STATIC)]
-        self._static: dict[tuple[object, ...], Array] = {}
         self.known = np.array([floor.room is not None for floor in floors], dtype=np.bool_)
         """Clusters whose room is known."""
         capacities_of = [floor.member.capacity for floor in floors]
@@ -185,16 +163,15 @@ class Survey:
         return judged
 
     def _statics(self, subject: Subject, affinity: Affinity | None, names: tuple[str, ...]) -> Array:
-        key = (id(subject.policy), id(affinity), names)
-        known = self._static.get(key)
-        if known is None:
+        def asked() -> Array:
             found = []
             for at in range(len(self.floors)):
                 question = subject.ask(at)
                 question.affinity = affinity
                 found.append(self.codes.number(filters.judge(question, filters=names)))
-            known = self._static[key] = np.array(found, dtype=np.int64)
-        return known
+            return np.array(found, dtype=np.int64)
+
+        return self._verdicts.get((subject.policy, affinity), names, asked)
 
     def _one(self, name: str, subject: Subject, affinity: Affinity | None, judged: Judged) -> None:
         match name:
