@@ -21,12 +21,17 @@ PLACES = {
     "affinity": {"west": 2},
     "affinity-terms": {"west": 2},
     "cost-first": {"west": 2},
+    "default-policy": {"west": 2},
     "divided-by-room": {"east": 2, "west": 2},
     "divided-by-weight": {"east": 1, "west": 3},
     "efficiency-first": {"east": 2},
+    "federated-quota": {"west": 2},
     "override": {"west": 2},
+    "priority": {"west": 2},
     "propagate-deps": {"west": 1},
+    "spot": {"west": 2},
     "spread": {"east": 1, "west": 1},
+    "suspension": {"west": 2},
 }
 OBJECTS = {
     "kubernetes-job": (kinds.BATCH_JOB, "count", ["west"]),

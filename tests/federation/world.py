@@ -143,7 +143,7 @@ class Member:
 
     async def _one(self, work: Tree) -> None:
         uid, meta = work["metadata"]["uid"], work["metadata"]
-        if keys.COMPANION in (meta.get("labels") or {}):
+        if {keys.COMPANION, keys.OBJECT, keys.ASSIGNMENT} & set(meta.get("labels") or {}):
             await self._companion(work)
             return
         record = runs.decode_record(meta["annotations"][keys.RUN], where=meta["name"])
@@ -169,7 +169,7 @@ class Member:
         await self._report(work)
 
     async def _companion(self, work: Tree) -> None:
-        """What Jobs refer to is only let go of here."""
+        """What comes without a run is only let go of here."""
         if work["metadata"].get("deletionTimestamp"):
             work["metadata"]["finalizers"] = []
             await self.port.replace(kinds.WORK, work["metadata"]["name"], work, namespace=self.namespace)
