@@ -50,7 +50,7 @@ class ReviewSpec(Model):
     manifest: Object | None = None
     """A Job, a JobFlow, a CronJob or a JobTemplate of this namespace that is not there yet."""
     templates: Annotated[list[Object] | None, served(maxItems=256)] = None
-    """JobTemplates of a JobFlow that are not there yet; others are read from the namespace."""
+    """JobTemplates and nested JobFlows of a JobFlow that are not there yet; others are read from the namespace."""
     job: Name | None = None
     """Or the name of a Job that is there."""
     relax: Annotated[list[Relaxation] | None, served(maxItems=16)] = None

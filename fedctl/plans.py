@@ -47,14 +47,39 @@ def read(text: str) -> tuple[list[Planned], list[str]]:
         raise BadFile(f"it is no YAML: {error}") from error
     if not all(isinstance(each, dict) for each in documents):
         raise BadFile("it holds something that is no object")
-    templates = tuple(each for each in documents if _is(each, kinds.JOB_TEMPLATE))
-    asked = [each for each in documents if any(_is(each, kind) for kind in ASKED)]
+    nested = _nested(documents)
+    inner = [each for each in documents if _is(each, kinds.JOB_FLOW) and _name(each) in nested]
+    templates = (*(each for each in documents if _is(each, kinds.JOB_TEMPLATE)), *inner)
+    asked = [each for each in documents if any(_is(each, kind) for kind in ASKED) and each not in inner]
     left = [_title(each) for each in documents if each not in asked and each not in templates]
     if not asked:
         asked = list(templates)
     if not asked:
         raise BadFile(f"there is no {', '.join(kind.kind for kind in ASKED)} or {kinds.JOB_TEMPLATE.kind} in it")
-    return [Planned(_title(each), each, templates if _is(each, kinds.JOB_FLOW) else ()) for each in asked], left
+    return [Planned(_title(each), each, templates if _makes_flows(each) else ()) for each in asked], left
+
+
+def _makes_flows(document: Mapping[str, Any]) -> bool:
+    spec = document.get("spec")
+    return _is(document, kinds.JOB_FLOW) or (isinstance(spec, dict) and "flowTemplate" in spec)
+
+
+def _nested(documents: Sequence[Any]) -> set[str]:
+    """Names of flows that steps of others are: they are planned as parts of those."""
+    found = set()
+    for each in documents:
+        spec = each.get("spec") if isinstance(each, dict) else None
+        steps = spec.get("flows") if isinstance(spec, dict) and _is(each, kinds.JOB_FLOW) else None
+        for step in steps if isinstance(steps, list) else ():
+            flow = step.get("flow") if isinstance(step, dict) else None
+            if isinstance(flow, dict) and flow.get("name"):
+                found.add(str(flow["name"]))
+    return found
+
+
+def _name(document: Mapping[str, Any]) -> str:
+    meta = document.get("metadata")
+    return str(meta.get("name") or "") if isinstance(meta, dict) else ""
 
 
 def _file(file: Path) -> tuple[list[Planned], list[str]]:
@@ -69,9 +94,7 @@ def _is(document: Mapping[str, Any], kind: kinds.Kind) -> bool:
 
 
 def _title(document: Mapping[str, Any]) -> str:
-    meta = document.get("metadata")
-    name = meta.get("name") if isinstance(meta, dict) else None
-    return f"{document.get('kind', 'object')} {name or 'without a name'}"
+    return f"{document.get('kind', 'object')} {_name(document) or 'without a name'}"
 
 
 async def plan(place: Place, file: Path, *, relax: Sequence[str], output: str, suggest: bool, clock: Clock) -> int:

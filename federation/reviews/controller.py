@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import orjson
@@ -21,6 +21,7 @@ from federation.reviews.questions import (
     Question,
     ReviewView,
     completed,
+    flow_in,
     job_in,
     named,
     project_review,
@@ -190,8 +191,9 @@ class ReviewsController:
         await self._demand(view.creator, rights.needed(question), view.namespace)
         if question.job:
             return await self._about_standing(question, view.creator)
-        if question.about == kinds.JOB_FLOW:
-            return await self._about_flow(question, view.creator)
+        manifest = flow_in(question)
+        if manifest is not None:
+            return await self._about_flow(question, manifest, view.creator)
         return await self._about_manifest(question, view.creator)
 
     async def _demand(self, creator: Creator, wanted: Collection[Wanted], namespace: str) -> None:
@@ -251,11 +253,10 @@ class ReviewsController:
             promises=_promises(trier, found.job),
         )
 
-    async def _about_flow(self, question: Question, creator: Creator) -> Mapping[str, Any]:
+    async def _about_flow(self, question: Question, manifest: Mapping[str, Any], creator: Creator) -> Mapping[str, Any]:
         namespace = question.view.namespace
-        flow = graphs.flow_of(question.manifest, namespace=namespace)
-        given = {str(each["metadata"]["name"]): each for each in question.templates}
-        templates, flows = await self._sources(flow, creator, given=given)
+        flow = graphs.flow_of(manifest, namespace=namespace)
+        templates, flows = await self._sources(flow, creator, given=question.templates)
         found = graphs.unfolded(flow, templates=templates, flows=flows)
         wanted = {each for node in found.nodes if node.manifest is not None for each in rights.needed_by(node.manifest)}
         await self._demand(creator, sorted(wanted, key=lambda each: each.text), namespace)
@@ -267,16 +268,19 @@ class ReviewsController:
         return telling.of_flow(review.result(), rights=may, now=self._clock.now(), currency=currency)
 
     async def _sources(
-        self, flow: FlowView, creator: Creator, *, given: Mapping[str, Mapping[str, Any]]
+        self, flow: FlowView, creator: Creator, *, given: Iterable[Mapping[str, Any]]
     ) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, Any]]]:
         """Templates and flows that its steps name, and that those name in turn; what is not there is left out."""
-        templates, flows = dict(given), dict[str, Mapping[str, Any]]()
+        templates, flows = dict[str, Mapping[str, Any]](), dict[str, Mapping[str, Any]]()
+        for each in given:
+            (flows if each["kind"] == kinds.JOB_FLOW.kind else templates)[str(each["metadata"]["name"])] = each
+        asked = (frozenset(templates), frozenset(flows))
         looked: set[tuple[str, str]] = set()
         every: dict[kinds.Kind, bool] = {}
-        ahead = [flow]
+        ahead = [flow, *(graphs.flow_of(each, namespace=flow.namespace) for each in flows.values())]
         for _ in range(graphs.DEEPEST + 1):
-            wanted = [(kinds.JOB_TEMPLATE, name) for each in ahead for name in sorted(graphs.named_in(each)[0] - given.keys())]
-            wanted += [(kinds.JOB_FLOW, name) for each in ahead for name in sorted(graphs.named_in(each)[1])]
+            wanted = [(kinds.JOB_TEMPLATE, name) for each in ahead for name in sorted(graphs.named_in(each)[0] - asked[0])]
+            wanted += [(kinds.JOB_FLOW, name) for each in ahead for name in sorted(graphs.named_in(each)[1] - asked[1])]
             ahead = []
             for kind, name in dict.fromkeys(wanted):
                 if (kind.kind, name) in looked:

@@ -156,6 +156,22 @@ def read_question(document: bytes) -> Question:
     return Question(view, _kind_of(manifest, view), manifest, templates, relax=relax, suggest=suggest)
 
 
+def flow_in(question: Question) -> Manifest | None:
+    """The JobFlow that is asked about, also by a CronJob that makes flows; None where it is about a Job."""
+    if question.about == kinds.JOB_FLOW:
+        return question.manifest
+    spec = question.manifest.get("spec")
+    template = spec.get("flowTemplate") if question.about == kinds.CRON_JOB and isinstance(spec, dict) else None
+    if template is None:
+        return None
+    inner = template.get("spec") if isinstance(template, dict) else None
+    if not isinstance(inner, dict):
+        raise BadQuestion("spec.manifest.spec.flowTemplate", "there is no JobFlow in it")
+    meta = meta_of(question.manifest)
+    kept = {name: meta[name] for name in ("name", "labels", "annotations") if name in meta}
+    return {"apiVersion": kinds.JOB_FLOW.api_version, "kind": kinds.JOB_FLOW.kind, "metadata": kept, "spec": inner}
+
+
 def named(name: str, *, field: str) -> str:
     """The name of an object to read, which becomes part of a path; raises BadQuestion for what no object can be called."""
     if not is_subdomain(name):
@@ -178,9 +194,9 @@ def _kind_of(manifest: Any, view: ReviewView) -> kinds.Kind:
 
 
 def _template(template: Any, at: int) -> Manifest:
-    kind = kinds.JOB_TEMPLATE.kind
-    if not isinstance(template, dict) or template.get("kind") != kind or not meta_of(template).get("name"):
-        raise BadQuestion(f"spec.templates[{at}]", f"it is no {kind} with a name")
+    known = (kinds.JOB_TEMPLATE.kind, kinds.JOB_FLOW.kind)
+    if not isinstance(template, dict) or template.get("kind") not in known or not meta_of(template).get("name"):
+        raise BadQuestion(f"spec.templates[{at}]", f"it is no {' or '.join(known)} with a name")
     return template
 
 

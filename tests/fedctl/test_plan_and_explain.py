@@ -27,6 +27,8 @@ from tests.federation.test_flow_reviews import flow, template
 from tests.federation.test_reviews import Asker, denying, named, offer, told
 from tests.federation.world import Tree, World, job
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "flows"
+
 
 class Desk:
     """A person at a terminal."""
@@ -135,6 +137,22 @@ def test_a_flow_is_told_step_by_step_with_the_longest_way(tmp_path: Path) -> Non
         assert "* the longest way: f-prepare -> f-train" in said
         assert await desk.plan(steps, work[0]) == OK
         assert "NotMade: JobTemplate train is not there" in desk.said
+
+    told(tell)
+
+
+@pytest.mark.parametrize("name", ["nested", "report", "training"])
+def test_the_examples_of_flows_are_planned(name: str, tmp_path: Path) -> None:
+    """A CronJob that makes flows, a flow whose steps are flows of the same file, one whose GPUs nobody has here."""
+
+    async def tell(world: World, ann: Asker) -> None:
+        desk = Desk(world, tmp_path)
+        documents = [*yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text())]
+        assert await desk.plan(*documents) == OK, desk.err.getvalue()
+        said = desk.said
+        assert "NotMade" not in said
+        assert ("every step would run" in said) == (name != "training")
+        assert ("nvidia.com/gpu" in said) == (name == "training")
 
     told(tell)
 
