@@ -43,7 +43,7 @@ class Ledger:
     def __init__(self) -> None:
         self._promises: dict[Entry, Promise] = {}
         self._of_job: dict[str, set[Entry]] = {}
-        self._open: dict[str, set[Entry]] = {}
+        self._open: dict[str, dict[Entry, None]] = {}
         self._running: dict[str, tuple[str, ResourceVector]] = {}
         self._used: dict[str, ResourceVector] = {}
         self._in_namespace: dict[str, set[str]] = {}
@@ -140,18 +140,16 @@ class Ledger:
     # --- answering ---------------------------------------------------------------------------------------------------
 
     def promised(self, cluster: str, *, through: int) -> list[tuple[str, Gang]]:
-        """(queue, gang) of everything a member has not subtracted, in a defined order; `through` is its worksThrough.
+        """(queue, gang) of everything a member has not subtracted, as it was promised one after the other; `through` is its
+        worksThrough.
 
         What is within `through` is forgotten: worksThrough never goes back.
         """
-        entries = self._open.get(cluster, set())
-        settled = {entry for entry in entries if self._promises[entry].version <= through}
-        entries -= settled
-        return [
-            (self._promises[entry].queue, self._promises[entry].gang)
-            for entry in sorted(entries)
-            if not self._promises[entry].void
-        ]
+        entries = self._open.get(cluster, {})
+        for entry in [each for each in entries if self._promises[each].version <= through]:
+            del entries[entry]
+        promises = [self._promises[entry] for entry in entries]
+        return [(each.queue, each.gang) for each in promises if not each.void]
 
     @property
     def used(self) -> Mapping[str, ResourceVector]:
@@ -179,7 +177,7 @@ class Ledger:
         job, _, cluster = entry
         self._of_job.setdefault(job, set()).add(entry)
         if old is None or old.version != promise.version:
-            self._open.setdefault(cluster, set()).add(entry)
+            self._open.setdefault(cluster, {})[entry] = None
         beside = any(each[1] == entry[1] and each != entry for each in self._of_job[job])
         if old is None and (beside or job not in self._running):
             queue, sum_of_parts = self._running.get(job, (promise.queue, ResourceVector()))
@@ -190,7 +188,7 @@ class Ledger:
         if self._promises.pop(entry, None) is None:
             return
         job, _, cluster = entry
-        self._open.get(cluster, set()).discard(entry)
+        self._open.get(cluster, {}).pop(entry, None)
         remaining = self._of_job[job]
         remaining.discard(entry)
         if not remaining:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from federation.dispatch.floors import Floor, floor_of
+from federation.dispatch.floors import Floor
 from federation.dispatch.snapshot import Rules, Snapshot
 from federation.dispatch.survey import STATIC, Subject, Survey
 from federation.dispatch.terrain import by_cluster, terrain_of
@@ -121,7 +121,7 @@ class Chooser:
             before=snapshot.terrain,
         )
         """For those who look again: of an equal snapshot it is the same."""
-        floors = [floor_of(member) for member in members]
+        floors = [terrain.floors.floor(member) for member in members]
         self._survey = Survey(floors, terrain.ground, verdicts=terrain.verdicts, shut=_shut, filters=rules.filters)
         self._viewer = Viewer(self._survey, terrain, self._clusters, waits=self._market.waits)
         self._penalty = np.array([member.penalty for member in members], dtype=np.float64)

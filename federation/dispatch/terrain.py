@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from federation.dispatch.floors import Floors
 from policies.fit import Array, Rows
 from policies.ground import Ground, Mask
 from policies.members import ClusterView
@@ -81,6 +82,7 @@ class Terrain:
     ground: Ground
     ways: Ways
     verdicts: Verdicts
+    floors: Floors
 
 
 def by_cluster(offers: Iterable[OfferView]) -> dict[str, OfferView]:
@@ -111,4 +113,5 @@ def terrain_of(
         ground or Ground(published, before=before.ground if before is not None else None),
         ways or Ways(names, offers, rates=rates),
         verdicts or Verdicts(clusters),
+        before.floors if before is not None else Floors(),
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 
 from apis.capacity import ShapeAnswer
 from apis.vectors import ResourceVector
+from federation.dispatch.floors import Floors, floor_of
 from federation.dispatch.placing import Asked, Chooser
 from federation.dispatch.snapshot import Member, Rules, Snapshot
 from policies import verdicts
@@ -185,6 +186,30 @@ def test_counts_follow_what_is_taken(data: some.DataObject) -> None:
         rooms[at].take(data.draw(shapes()), pods=data.draw(some.integers(1, 9)))
         left.note(at, changes)
         assert [int(each) for each in left.total[:, at]] == [rooms[at].free.get(name) for name in left.resources]
+
+
+@settings(max_examples=50)
+@given(some.data())
+def test_a_floor_that_is_lent_is_what_it_would_be_anew(data: some.DataObject) -> None:
+    """Whatever was promised, withdrawn or published since the round before."""
+    lent, member = Floors(), data.draw(members("c0"))
+    for _ in range(3):
+        found, anew = lent.floor(member), floor_of(member)
+        assert (found.member, found.promised, found.unsure) == (member, anew.promised, anew.unsure)
+        shape = data.draw(shapes())
+        if found.room is not None and anew.room is not None:
+            assert (found.room.free, found.room.places(shape)) == (anew.room.free, anew.room.places(shape))
+            assert len(found.room.changes or ()) == len(anew.room.changes or ())
+        found.take(data.draw(gangs()), queue="team")  # a round's own takes do not stay
+        kept = member.promised[data.draw(some.integers(0, 1)) :]
+        published = (
+            replace(member.capacity, version="2") if member.capacity is not None and data.draw(some.booleans()) else None
+        )
+        member = replace(
+            member,
+            promised=(*kept, *(("team", each) for each in data.draw(some.lists(gangs(), max_size=2)))),
+            capacity=published or member.capacity,
+        )
 
 
 def test_what_has_not_changed_is_lent_to_the_next_ground() -> None:
