@@ -95,6 +95,6 @@ def kubeconfig_with(path: Path, *, like: Path, bearer: str) -> Path:
     config = yaml.safe_load(like.read_text())
     for user in config["users"]:
         user["user"] = {"token": bearer}
-    path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
+    path.chmod(0o644)  # programs read it as another user
     return path

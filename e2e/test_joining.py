@@ -36,13 +36,16 @@ async def invited(running: Federation, hub_port: KubePort, cluster: str) -> tupl
     return joining.hub_of(running.hub.kubeconfig, None), token
 
 
-async def join(running: Federation, folder: Path, *, cluster: str, hub: Hub, token: Token, secret: str) -> tuple[int, str]:
+async def join(running: Federation, *, cluster: str, hub: Hub, token: Token, secret: str) -> tuple[int, str]:
     """`member-agent join` as the chart's hook runs it, in the member north; its exit status and what it says."""
+    folder = running.work / "joining"  # where another user may read
+    folder.mkdir(exist_ok=True)
     (folder / "ca.crt").write_bytes(hub.authority)
     (folder / "token").write_text(str(token))
+    (folder / "member").write_bytes(running.members["north"].kubeconfig.read_bytes())
     command = [*confined.prefix(), programs.executable("member-agent"), "join", "--cluster", cluster, "--server", hub.server]
     command += ["--ca-file", str(folder / "ca.crt"), "--token-file", str(folder / "token"), "--secret", secret]
-    command += ["--kubeconfig", str(running.members["north"].kubeconfig)]
+    command += ["--kubeconfig", str(folder / "member")]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
     said, _ = await process.communicate()
     return process.returncode or 0, said.decode()
@@ -57,7 +60,7 @@ async def test_a_cluster_joins_by_a_token_and_reaches_what_is_its_own(
 ) -> None:
     hub, token = await invited(running, hub_port, "south")
     try:
-        code, said = await join(running, tmp_path, cluster="south", hub=hub, token=token, secret="south-hub")
+        code, said = await join(running, cluster="south", hub=hub, token=token, secret="south-hub")
         assert (code, said.strip()) == (0, "cluster south has joined")
         binding = "volcano-federation:member:south"
         await wait_for(hub_port, kinds.CLUSTER_ROLE_BINDING, binding, until=lambda doc: doc is not None)
@@ -75,18 +78,18 @@ async def test_a_cluster_joins_by_a_token_and_reaches_what_is_its_own(
             await south.close()
 
         # Once more: what is good is kept. By a thief, elsewhere: the token was used.
-        code, said = await join(running, tmp_path, cluster="south", hub=hub, token=token, secret="south-hub")
+        code, said = await join(running, cluster="south", hub=hub, token=token, secret="south-hub")
         assert code == 0 and "the token is not used" in said
-        code, said = await join(running, tmp_path, cluster="south", hub=hub, token=token, secret="stolen-hub")
+        code, said = await join(running, cluster="south", hub=hub, token=token, secret="stolen-hub")
         assert code == 1 and "used already" in said and "Traceback" not in said
     finally:
         await hub_port.delete(kinds.CLUSTER, "south")
 
 
-async def test_a_stolen_token_makes_nobody_another_member(running: Federation, hub_port: KubePort, tmp_path: Path) -> None:
+async def test_a_stolen_token_makes_nobody_another_member(running: Federation, hub_port: KubePort) -> None:
     hub, token = await invited(running, hub_port, "southwest")
     try:
-        code, said = await join(running, tmp_path, cluster="west", hub=hub, token=token, secret="thief-hub")
+        code, said = await join(running, cluster="west", hub=hub, token=token, secret="thief-hub")
         assert code == 1 and "CN is west, and must be southwest" in said and "Traceback" not in said
     finally:
         await hub_port.delete(kinds.CLUSTER, "southwest")

@@ -273,7 +273,27 @@ def top_jobs(
     _run(kubeconfig, context, namespace, lambda desk: topping.jobs(desk, everywhere=everywhere))
 
 
-COMMANDS = (get, describe, submit, suspend, resume, restart, abort, delete, wait, rebalance)
+def simulate(
+    trace: Annotated[Path, typer.Option("--trace", help="CSV of Jobs: submit and duration (s), pods, cpu, gpu, queue.")],
+    members: Annotated[Path, typer.Option("--members", help="YAML list of members: name, nodes, cpu, memory, gpus, prices.")],
+    jobs: Annotated[int, typer.Option(help="Only the first so many Jobs.", min=1)] = 100,
+    profile: Annotated[list[str] | None, typer.Option(help="Profile to try; several times.")] = None,
+    seed: Annotated[int, typer.Option(help="Chance of the simulation.")] = 1,
+) -> None:
+    """Try Jobs of a trace on members that do not exist. Example: fedctl simulate --trace jobs.csv --members members.yaml"""
+    from fedctl import simulating
+    from fedctl.desk import Stop
+
+    try:
+        arrivals, sites = simulating.trace(trace, jobs=jobs), simulating.sites(members)
+    except Stop as stop:
+        typer.echo(f"error: {stop.text}", err=True)
+        raise typer.Exit(stop.code) from None
+    chosen = profile or simulating.PROFILES
+    typer.echo(simulating.table(simulating.simulate(arrivals, sites, profiles=chosen, seed=seed)))
+
+
+COMMANDS = (get, describe, submit, suspend, resume, restart, abort, delete, wait, rebalance, simulate)
 
 
 def _each(kubeconfig: Path | None, context: str | None, namespace: str | None, references: list[str], order: Order) -> None:
