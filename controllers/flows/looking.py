@@ -75,20 +75,24 @@ class Look:
         for step in self.steps.values():
             self._split(step)
             for instance in self._instances[step.name]:
+                recorded = known.get(instance.name)
+                if recorded is not None and recorded.ended:
+                    self.records[instance.name] = recorded
+                    continue
                 job = self._snapshot.jobs.get(instance.name) or self._snapshot.ended.get(instance.name)
                 refused = self._snapshot.refused.get(instance.name, "")
                 sight = Sight(job, refused=refused, placed=self._snapshot.places.get(instance.name))
-                record = observed(known.get(instance.name), instance, sight, now=self._now, cut=self._cut)
+                record = observed(recorded, instance, sight, now=self._now, cut=self._cut)
                 if record is not None:
                     self.records[instance.name] = record
-                    self._doubt(record, known.get(instance.name))
+                    self._doubt(record)
             self._sum(step)
         # A step that was taken out of the spec, or an item that is no more, keeps what is recorded of it and counts no more.
         expected = {instance.name for listed in self._instances.values() for instance in listed}
         self.records |= {name: record for name, record in known.items() if name not in expected}
 
-    def _doubt(self, record: StepStatus, before: StepStatus | None) -> None:
-        if record.ended and (before is None or not before.ended):
+    def _doubt(self, record: StepStatus) -> None:
+        if record.ended:
             job = self._snapshot.jobs.get(record.name)
             self.sure = self.sure and job is not None and job.phase in ENDS
 

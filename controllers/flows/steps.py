@@ -60,12 +60,17 @@ def expected(flow: FlowView) -> tuple[Instance, ...]:
     return tuple(found)
 
 
+_SAID: Final = {each.value: each for each in (StepPhase.SKIPPED, StepPhase.RETRYING, StepPhase.WAITING)}
+"""Phases that a record names itself, where it does not show that of its Job."""
+
+
 def phase_of(record: StepStatus | None) -> StepPhase:
     """Where the Job of a record is in its life."""
     if record is None:
         return StepPhase.WAITING
-    if record.state in (StepPhase.SKIPPED, StepPhase.RETRYING, StepPhase.WAITING):
-        return StepPhase(record.state)
+    said = _SAID.get(record.state)
+    if said is not None:
+        return said
     if record.ended:
         return StepPhase.COMPLETED if record.state == COMPLETED else StepPhase.FAILED
     return StepPhase.ALIVE
@@ -237,8 +242,21 @@ class Sum(enum.Enum):
     FAILED = "some of it failed and nothing of it runs"
 
 
+_ALONE: Final[Mapping[StepPhase, Sum]] = {
+    StepPhase.WAITING: Sum.OPEN,
+    StepPhase.ALIVE: Sum.BEGUN,
+    StepPhase.RETRYING: Sum.BEGUN,
+    StepPhase.COMPLETED: Sum.DONE,
+    StepPhase.FAILED: Sum.FAILED,
+    StepPhase.SKIPPED: Sum.SKIPPED,
+}
+"""Of a step that is one Job."""
+
+
 def summed(step: Step, found: Sequence[StepStatus | None]) -> Sum:
     """`found`: what is recorded of each of its Jobs. After a failed item no other begins, unless the step says Continue."""
+    if len(found) == 1:
+        return _ALONE[phase_of(found[0])]
     phases = [phase_of(record) for record in found]
     failed = StepPhase.FAILED in phases
     alive = StepPhase.ALIVE in phases or StepPhase.RETRYING in phases
