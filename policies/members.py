@@ -13,6 +13,7 @@ from apis import cluster_orders, keys
 from apis.cluster_orders import Declaration, Order, Stamp
 from apis.quantities import InvalidQuantity
 from apis.vectors import ResourceVector
+from policies.queue_doors import NAME_LABEL, QueueDoor, door_of
 from policies.shapes import Taint
 from policies.views import Condition, Meta, Problem, own_settings
 
@@ -94,6 +95,11 @@ class LeaseView:
     """The last word of a person that the cluster is lost; it holds while the hub holds the Lease."""
 
     @property
+    def owner(self) -> str:
+        """UID of the cluster whose fencer holds it; "" for nobody."""
+        return self.holder.split("/", 1)[0]
+
+    @property
     def lost(self) -> Declaration | None:
         """The declaration that holds now: nobody in the cluster has renewed since."""
         return self.declared if self.holder == cluster_orders.HELD_BY_HUB else None
@@ -115,6 +121,8 @@ class QueueView:
     deleting: bool = False
     problem: Problem | None = None
     generation: int = 0
+    door: QueueDoor | None = None
+    """The namespaces that it is for; None: all."""
 
     @property
     def open(self) -> bool:
@@ -144,6 +152,7 @@ class NamespaceView:
     version: str
     settings: Mapping[str, str] = field(default_factory=dict)
     deleting: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +361,7 @@ def project_queue(document: bytes) -> QueueView:
         deleting=read.metadata.deletion_timestamp is not None,
         problem=problem,
         generation=read.metadata.generation,
+        door=door_of(read.metadata.annotations or {}),
     )
 
 
@@ -372,6 +382,7 @@ def project_namespace(document: bytes) -> NamespaceView:
         version=meta.resource_version,
         settings=own_settings(meta.annotations),
         deleting=meta.deletion_timestamp is not None,
+        labels={NAME_LABEL: meta.name, **(meta.labels or {})},
     )
 
 

@@ -230,6 +230,8 @@ class ClustersController:
 
     def _beat(self, cluster: ClusterView) -> Pulse:
         lease, now = self._leases.get(keys.execution_namespace(cluster.name), keys.MEMBER_LEASE), self._clock.boot()
+        if lease is not None and lease.owner not in ("", cluster_orders.HELD_BY_HUB, cluster.id):
+            lease = None  # another cluster renews it: that says nothing of this one
         known = self._pulses.get(cluster.name)
         if known is None:
             # A member that was Ready when this hub began is trusted for one silence; one that was silent has to renew anew.

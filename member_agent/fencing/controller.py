@@ -79,6 +79,9 @@ class Fencer:
         if not may_take(seen, self._sighting, now=self._clock.boot(), handover=self._settings.times.handover):
             self._tell(f"the member Lease is held by {seen.value}")
             return seen is not Holder.PEER
+        if seen is not Holder.ME and not await self._is_ours():
+            self._tell("this name is registered for another cluster: its Lease is left alone")
+            return False
         times = self._settings.times
         body = renewed(
             lease,
@@ -91,6 +94,15 @@ class Fencer:
         await self._hub.replace(kinds.LEASE, keys.MEMBER_LEASE, body, namespace=self._namespace)
         self._tell("renewing the member Lease")
         return True
+
+    async def _is_ours(self) -> bool:
+        """Asked before a Lease is taken that somebody else held, or nobody: the Cluster says whose name it is."""
+        try:
+            cluster = orjson.loads(await self._hub.get(kinds.CLUSTER, self._settings.cluster))
+        except errors.NotFound:
+            return True
+        owner = (cluster.get("spec") or {}).get("id") or ""
+        return owner in ("", self._identity.cluster_uid)
 
     def _tell(self, news: str) -> None:
         if news != self._told:

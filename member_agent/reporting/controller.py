@@ -155,9 +155,21 @@ class ReportingController:
                 return
             except registration.ForeignCluster as error:
                 log.error("%s: this member is not registered", error)
+                await self._tell_taken()
             except errors.ApiError as error:
                 log.warning("registration of %s: %s", self._settings.cluster, error)
             await self._clock.sleep(self._settings.reporting.retry)
+
+    async def _tell_taken(self) -> None:
+        """People look at the Cluster, and not into our log."""
+        name = self._settings.cluster
+        try:
+            present = orjson.loads(await self._hub.get(kinds.CLUSTER, name))
+            said = registration.taken(present, uid=self._cluster_uid, now=stamp(self._clock.now()))
+            if said is not None:
+                await self._hub.replace(kinds.CLUSTER, name, {**present, "status": said}, subresource="status")
+        except errors.ApiError as error:
+            log.warning("%s: %s", name, error)
 
     async def _register_once(self) -> None:
         name = self._settings.cluster

@@ -18,6 +18,8 @@ class ForeignCluster(Exception):
     """The name is registered for another cluster; the message says which."""
 
 
+NAME_TAKEN = "NameTaken"
+"""Condition: an agent of another cluster asks for this name."""
 FOREIGN_CONTROLLER = "ForeignController"
 """Condition: a Volcano acts on the Jobs that this agent has begun to run, so the agent does nothing."""
 
@@ -89,6 +91,17 @@ def status(
     if enablements is not None:
         found["apiEnablements"] = enablements
     return found
+
+
+def taken(present: Mapping[str, Any], *, uid: str, now: str) -> Doc | None:
+    """The status of a Cluster whose name this cluster (`uid`) asks for and another has; None when it says so already."""
+    owner, before = present["spec"].get("id", ""), present.get("status") or {}
+    text = f"the agent of the cluster with id {uid} asks for this name, which the cluster with id {owner} has: rename one"
+    wanted = _condition(NAME_TAKEN, "True", "TwoClustersOfOneName", text)
+    conditions = before.get("conditions") or []
+    if any({**each, "lastTransitionTime": None} == {**wanted, "lastTransitionTime": None} for each in conditions):
+        return None
+    return {**before, "conditions": merge(conditions, [wanted], now=now)}
 
 
 def _complete(enablements: list[Doc] | None, lacking: Collection[str]) -> Doc:
