@@ -126,6 +126,10 @@ class Kept:
     def __len__(self) -> int:
         return len(self._answers)
 
+    def holds(self, rules: object) -> bool:
+        """Whether these rules hold still: somebody may have come with others meanwhile."""
+        return self._rules is rules or self._rules == rules
+
     def touch(self, row: int) -> None:
         """The row changed in the cluster's room."""
         self.changes += 1

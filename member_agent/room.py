@@ -56,7 +56,7 @@ class Room:
     taken: dict[Berth, dict[int, int]] = field(default_factory=dict)
     rules: Rules | None = None
     ending: Amounts | None = None
-    """By row, what pods of gangs hold: it comes back when they end, other pods' does not. Shared between copies."""
+    """By row, what pods of gangs hold: it comes back when they end, other pods' does not."""
     told: Callable[[Spot, int], None] | None = None
     """Hears of every spot that is taken (1) or given back (-1), before anything else is asked."""
     near: Near | None = field(default=None, repr=False)
@@ -69,6 +69,7 @@ class Room:
     """Changes of the cluster's room when this copy was made."""
     _keeps: Callable[[PodShape], bool] | None = field(default=None, repr=False)
     _measured: Callable[[PodShape], PodShape] | None = field(default=None, repr=False)
+    _kept_under: object = field(default=None, repr=False)
     _places: dict[PodShape, Places] = field(default_factory=dict, repr=False)
     _asked: dict[PodShape, list[tuple[int, int]]] = field(default_factory=dict, repr=False)
     """By shape, the columns it asks of and how much."""
@@ -82,7 +83,7 @@ class Room:
             allocatable=self.allocatable,
             taken=taken,
             rules=rules,
-            ending=self.ending,
+            ending=self.ending.copy() if self.ending is not None else None,
             kept=self.kept,
             _made_at=self.kept.changes if self.kept is not None else 0,
         )
@@ -94,7 +95,7 @@ class Room:
         row alone. Equal `rules` say the same. `measured`: the shape that they measure like this one, wherever it may go."""
         if self.kept is not None:
             self.kept.under(rules)
-            self._keeps, self._measured = local, measured
+            self._keeps, self._measured, self._kept_under = local, measured, rules
 
     @property
     def size(self) -> list[int]:
@@ -125,11 +126,13 @@ class Room:
         """Where the shape may go."""
         found = self._places.get(shape)
         if found is None:
-            if self.kept is not None and self._keeps is not None and self._keeps(shape):
-                found = self.kept.places(shape, admits=self._admits, measured=self._measured or _itself)
+            kept = self._lasting(shape)
+            if kept is not None:
+                found = kept.places(shape, admits=self._admits, measured=self._measured or _itself)
             else:
                 admitted = self._admits(shape)
-                found = Places(admitted, rows_of(admitted), shape)
+                measured = self._measured(shape) if self._measured is not None else shape
+                found = Places(admitted, rows_of(admitted), measured)
             self._places[shape] = found
         return found
 
@@ -199,14 +202,20 @@ class Room:
         return known
 
     def _first(self, shape: PodShape) -> Answer:
-        kept = self.kept
-        if kept is None or self._keeps is None or not self._keeps(shape):
+        kept = self._lasting(shape)
+        if kept is None:
             return self._anew(shape)
         answer = kept.read(shape, at=self._made_at, log=self._log, look=self._look)
         if answer is None:
             answer = self._anew(shape)
             kept.learn(shape, answer)
         return answer
+
+    def _lasting(self, shape: PodShape) -> Kept | None:
+        """Where answers about the shape outlive this room; None where they must not."""
+        if self.kept is None or self._keeps is None or not self._keeps(shape) or not self.kept.holds(self._kept_under):
+            return None
+        return self.kept
 
     def _anew(self, shape: PodShape) -> Answer:
         return Answer(*self._look(shape, self._all()), self._log, self._log.count, self._made_at)

@@ -94,6 +94,11 @@ class SchedulingSettings(_Settings):
     placements_at_once: int = Field(
         default=2000, gt=0, description="pods placed in one go, a gang always whole; then others get their turn (under 0.1 s)"
     )
+    stretch: float = Field(
+        default=0.05,
+        ge=0,
+        description="a round pauses between two gangs after so long: nobody else in the program waits longer",
+    )
     binds_at_once: int = Field(default=32, gt=0, description="bindings in flight: enough to keep an API server busy")
     coalesce: float = Field(default=0.01, ge=0, description="a round waits so long for more events")
     phase_after: float = Field(

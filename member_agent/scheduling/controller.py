@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from apis.vectors import EMPTY
 from machinery.clock import Clock
 from machinery.events import EventRecorder
-from machinery.informer import Change, Informer, Key
+from machinery.informer import Change, Key
 from machinery.metrics import Metrics
 from machinery.port import Port
 from machinery.runner import run_workers
@@ -23,51 +22,34 @@ from member_agent.inventory import Inventory
 from member_agent.scheduling.applier import SchedulingApplier
 from member_agent.scheduling.binding import Binder
 from member_agent.scheduling.configuration import Configuration
+from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.evictor import Evictor
 from member_agent.scheduling.foresight import Foreseer
 from member_agent.scheduling.holding import Holding
 from member_agent.scheduling.holds import HoldPhase, phase_of
 from member_agent.scheduling.lifecycle import GroupPhase
 from member_agent.scheduling.meters import Meters
-from member_agent.scheduling.mounting import StorageStores
+from member_agent.scheduling.overtaken import still
 from member_agent.scheduling.patience import Patience
-from member_agent.scheduling.planner import BUILT_IN, decide, default
+from member_agent.scheduling.planner import BUILT_IN, default
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.resourcequota import room_grew
 from member_agent.scheduling.reasons import Reason
 from member_agent.scheduling.reservations import Reservation
 from member_agent.scheduling.session import OpenSession
 from member_agent.scheduling.snapshot import Gangs, Snapshot
+from member_agent.scheduling.stores import Stores, by_namespace
 from member_agent.scheduling.telling import Teller
+from member_agent.scheduling.turns import decide_in_turns
 from member_agent.settings import SchedulingSettings
-from member_agent.views import GroupCounts, GroupStatus, GroupView, JobView, NodeView, PodView, PriorityView, QueueView
-from member_agent.views.budgets import BudgetView
+from member_agent.views import GroupCounts, GroupStatus, GroupView, NodeView, PodView, QueueView
 from member_agent.views.namespaces import NamespaceView
 from member_agent.views.quotas import QuotaView
 from member_agent.views.waits import NOT_ENOUGH_TASKS
 
+__all__ = ["SchedulingController", "Stores"]
+
 ROUND = "round"
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """The informers this role reads."""
-
-    pods: Informer[PodView]
-    nodes: Informer[NodeView]
-    groups: Informer[GroupView]
-    queues: Informer[QueueView]
-    priorities: Informer[PriorityView]
-    jobs: Informer[JobView] | None = None
-    """None: no gang over clusters prepares here."""
-    quotas: Informer[QuotaView] | None = None
-    """None: nobody's quota is looked at."""
-    budgets: Informer[BudgetView] | None = None
-    """None: nobody's disruption budget is looked at."""
-    storage: StorageStores | None = None
-    """None: volumes decide nothing."""
-    namespaces: Informer[NamespaceView] | None = None
-    """None: terms that select namespaces by their labels select those without any."""
 
 
 class SchedulingController:
@@ -153,6 +135,9 @@ class SchedulingController:
             runs=runs,
             wake=self._wake,
         )
+        self._subscribe(stores)
+
+    def _subscribe(self, stores: Stores) -> None:
         stores.nodes.subscribe(self._node_changed)
         stores.pods.subscribe(self._pod_changed)
         if stores.jobs is not None:
@@ -171,19 +156,7 @@ class SchedulingController:
     async def run(self, metrics: Metrics | None = None) -> None:
         """Until cancelled."""
         self._meters.metrics = metrics
-        for informer in (
-            self._stores.nodes,
-            self._stores.pods,
-            self._stores.groups,
-            self._stores.queues,
-            self._stores.priorities,
-        ):
-            await informer.wait_synced()
-        for optional in (self._stores.quotas, self._stores.budgets, self._stores.jobs, self._stores.namespaces):
-            if optional is not None:
-                await optional.wait_synced()
-        if self._stores.storage is not None:
-            await self._stores.storage.wait_synced()
+        await self._stores.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(run_workers(self._rounds, self._round, workers=1, name="scheduling", metrics=metrics))
             group.create_task(self._binder.run(metrics))
@@ -285,20 +258,13 @@ class SchedulingController:
         if change.old is None or change.new is None or room_grew(change.old, change.new):
             self._wake()
 
-    def _quotas(self) -> Mapping[str, Sequence[QuotaView]]:
-        """By namespace, in the order of names."""
-        found: dict[str, list[QuotaView]] = {}
-        stored = self._stores.quotas.values() if self._stores.quotas is not None else ()
-        for quota in sorted(stored, key=lambda each: each.name):
-            found.setdefault(quota.namespace, []).append(quota)
-        return found
-
     # --- rounds ------------------------------------------------------------------------------------------------------
 
     async def _round(self, _: str) -> float | None:
         """Decide and start what was decided; the seconds until time alone can change the answer."""
         begun = self._clock.boot()
         self._evictor.overdue(layout=self._inventory.layout_version)
+        before, version = self._inventory.room.free.copy(), self._inventory.version
         session = OpenSession(
             self._frozen(),
             configuration=self._configuration(),
@@ -307,11 +273,19 @@ class SchedulingController:
             timer=self._clock.boot,
         )
         opened = self._clock.boot() - begun
-        decided, took = decide(session, registry=self._registry, timer=self._clock.boot)
-        total = self._clock.boot() - begun
+        decided, took, paused = await decide_in_turns(
+            session, registry=self._registry, clock=self._clock, stretch=self._settings.stretch
+        )
+        if self._inventory.version != version:
+            decided = still(decided, room=session.room, before=before, now=self._inventory.room)
+        total = self._clock.boot() - begun - paused
         self._meters.round(decided, took=took, opened=opened, total=total, plugins=session.tiers.took)
         self._meters.waiting(session.waiting, unplaced=decided.waiting)
         self._meters.queues(session, now=begun)
+        return self._carry_out(decided)
+
+    def _carry_out(self, decided: Plan) -> float | None:
+        """Start what was decided; the seconds until time alone can change the answer."""
         if not decided.more or decided.reservation is not None:  # a round cut short did not come to whom it is kept for
             self._reservation = decided.reservation
         self._binder.bind(decided.bindings)
@@ -338,10 +312,10 @@ class SchedulingController:
             held_back=self._held_back,
             resting=lambda key: self._patience.resting(key, now=self._clock.boot()),
             now=self._clock.now().timestamp(),
-            quotas=self._quotas(),
+            quotas=by_namespace(self._stores.quotas),
             preparing=self._holds.preparing(priority=self._priority),
             berths=self._holds.entries(),
-            budgets=_by_namespace(self._stores.budgets),
+            budgets=by_namespace(self._stores.budgets),
             earmarks=self._evictor.earmarks.told(),
             going=self._evictor.going,
             spent=self._evictor.spent(layout=self._inventory.layout_version),
@@ -387,10 +361,3 @@ def _asks(group: GroupView) -> tuple[GroupView, HoldPhase]:
 def _decides(queue: QueueView) -> QueueView:
     """The queue without what its status tells of the past."""
     return dataclasses.replace(queue, version="", allocated=EMPTY, counts=GroupCounts())
-
-
-def _by_namespace(budgets: Informer[BudgetView] | None) -> Mapping[str, Sequence[BudgetView]]:
-    found: dict[str, list[BudgetView]] = {}
-    for budget in sorted(budgets.values() if budgets is not None else (), key=lambda each: each.name):
-        found.setdefault(budget.namespace, []).append(budget)
-    return found

@@ -22,6 +22,7 @@ from member_agent.asking import End
 from member_agent.inventory import Inventory
 from member_agent.neighbours import Neighbourhood
 from member_agent.room import Amounts, Spot
+from member_agent.scheduling.actions import run
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Plan
 from member_agent.scheduling.plugins.registry import Registry
@@ -237,7 +238,7 @@ class Ground:
             session.reserved.foresee(dataclasses.replace(self.reservation, name="a gang that waits here", whole=whole))
         for name in self.configuration.actions:
             if name in actions:
-                self.registry.actions[name](session)
+                run(self.registry.actions[name], session)
         return session.plan()
 
     def _session(self, gangs: Sequence[Waiting]) -> OpenSession:

@@ -1,13 +1,14 @@
 """Actions (reference/volcano.md 4.2): what a session does, one after the other, in the configured order.
 
-An action is a function of the session. Own actions are installed as entry points of the group
-`volcano_federation.scheduler_actions`; the name of the entry point is the name in the configuration.
+An action is a function of the session, or a generator that pauses wherever others may have their turn. Own actions are
+installed as entry points of the group `volcano_federation.scheduler_actions`; the name of the entry point is the name in the
+configuration.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from machinery.extensions import entry_points
@@ -21,7 +22,7 @@ from member_agent.scheduling.session import OpenSession
 
 GROUP: Final = "volcano_federation.scheduler_actions"
 
-Action = Callable[[OpenSession], None]
+Action = Callable[[OpenSession], Iterator[None] | None]
 
 BUILT_IN: Final[Mapping[str, Action]] = {
     "enqueue": enqueue,
@@ -31,6 +32,19 @@ BUILT_IN: Final[Mapping[str, Action]] = {
     "reclaim": reclaim,
     "shuffle": shuffle,
 }
+
+
+def perform(action: Action, session: OpenSession) -> Iterator[None]:
+    """Run an action, pausing where it does."""
+    steps = action(session)
+    if steps is not None:
+        yield from steps
+
+
+def run(action: Action, session: OpenSession) -> None:
+    """Run an action without a pause."""
+    for _ in perform(action, session):
+        pass
 
 
 def installed(entries: Iterable[importlib.metadata.EntryPoint] | None = None) -> dict[str, Action]:

@@ -6,7 +6,7 @@ Gangs that the hub admitted pass the limits of local queues: these account for t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Final
 
@@ -27,12 +27,12 @@ from policies.shapes import PodShape
 NOT_LET_IN: Final = Reason("NotInqueue", "the group waits for its queue")
 
 
-def allocate(session: OpenSession) -> None:
+def allocate(session: OpenSession) -> Iterator[None]:
     """Best-effort gangs are backfill's."""
     if "enqueue" not in session.configuration.actions:
         _let_all_in(session)
     session.turnover.redeem()
-    Allocation(session, [gang for gang in session.waiting if not best_effort(gang) and willing(session, gang)]).run()
+    yield from Allocation(session, [gang for gang in session.waiting if not best_effort(gang) and willing(session, gang)]).run()
     session.gates.open()
 
 
@@ -91,8 +91,8 @@ class Allocation:
             lanes = self._queues[name] = self._session.lanes(name, promised=False)
         lanes.push(entry, namespace=gang.key[0])
 
-    def run(self) -> None:
-        """Until every gang was tried, or the session has placed as much as one may."""
+    def run(self) -> Iterator[None]:
+        """Until every gang was tried, or the session has placed as much as one may; pauses after each."""
         ahead = [(self._tiers.queue_order(name), name) for name in self._queues]
         heapq.heapify(ahead)
         while ahead:
@@ -108,6 +108,7 @@ class Allocation:
             self._try(gang, pods, again=again)
             if self._queues[name]:
                 heapq.heappush(ahead, (self._tiers.queue_order(name), name))
+            yield
 
     def _try(self, gang: Waiting, pods: Sequence[PodView], *, again: bool) -> None:
         ready = again or self._tiers.job_ready(gang, placed=gang.tally.placed)

@@ -6,10 +6,13 @@ ones could pass it for ever.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from member_agent.scheduling.actions.allocate import Allocation, best_effort, willing
 from member_agent.scheduling.session import OpenSession
 
 
-def backfill(session: OpenSession) -> None:
+def backfill(session: OpenSession) -> Iterator[None]:
     """Gangs of best-effort pods."""
-    Allocation(session, [gang for gang in session.waiting if best_effort(gang) and willing(session, gang)], shared=False).run()
+    gangs = [gang for gang in session.waiting if best_effort(gang) and willing(session, gang)]
+    return Allocation(session, gangs, shared=False).run()

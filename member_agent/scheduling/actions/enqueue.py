@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from member_agent.scheduling.actions.door import Door
 from member_agent.scheduling.lanes import Lanes
 from member_agent.scheduling.reasons import Reason
@@ -9,7 +11,7 @@ from member_agent.scheduling.session import OpenSession, ordered
 from member_agent.scheduling.snapshot import Waiting
 
 
-def enqueue(session: OpenSession) -> None:
+def enqueue(session: OpenSession) -> Iterator[None]:
     """Groups that are Pending; those that the hub admitted never are candidates."""
     queues: dict[str, Lanes] = {}
     for gang in session.candidates:
@@ -21,6 +23,7 @@ def enqueue(session: OpenSession) -> None:
     stopped: dict[str, Waiting] = {}
     door = Door(session, keeps="backfill" in session.configuration.actions)
     for gang in ordered(queues, order=session.order_at_the_door):
+        yield
         reason = session.closed(gang) or _behind(gang, stopped) or door.judge(gang)
         if reason is None:
             session.admit(gang)

@@ -6,7 +6,7 @@ starves is given what it needs whole, or nobody goes for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,7 @@ REASON = "PreemptionByScheduler"
 """Of the pods' condition DisruptionTarget."""
 
 
-def preempt(session: OpenSession) -> None:
+def preempt(session: OpenSession) -> Iterator[None]:
     """Between gangs of one queue first, then within gangs."""
     starving = Starving(session)
     if not starving:
@@ -31,6 +31,7 @@ def preempt(session: OpenSession) -> None:
     with Clearing(session, action="preempt") as clearing:
         known: dict[tuple[str, int, int], Candidates] = {}
         for gang in starving.in_order():
+            yield
             key = (gang.group.queue, gang.priority, len(session.turnover.evictions))
             among = known.get(key)
             if among is None:

@@ -6,7 +6,7 @@ what is deserved or guaranteed is taken from nobody, whatever tier has the first
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from apis.vectors import total
@@ -23,7 +23,7 @@ REASON = "ReclaimByScheduler"
 """Of the pods' condition DisruptionTarget."""
 
 
-def reclaim(session: OpenSession) -> None:
+def reclaim(session: OpenSession) -> Iterator[None]:
     """Queue by queue, who holds least first."""
     starving = Starving(session)
     if not starving:
@@ -31,6 +31,7 @@ def reclaim(session: OpenSession) -> None:
     with Clearing(session, action="reclaim") as clearing:
         known: dict[tuple[str, int], Candidates] = {}
         for gang in starving.in_order():
+            yield
             if _overused(session, gang):
                 continue
             key = (gang.group.queue, len(session.turnover.evictions))

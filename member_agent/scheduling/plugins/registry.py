@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from machinery.extensions import entry_points
@@ -19,7 +19,11 @@ class Registry:
     """Plugin classes by name."""
 
     def __init__(
-        self, *, built_in: Iterable[type[Plugin]], actions: Mapping[str, Callable[[Any], None]], own: Mapping[str, type[Plugin]]
+        self,
+        *,
+        built_in: Iterable[type[Plugin]],
+        actions: Mapping[str, Callable[[Any], Iterator[None] | None]],
+        own: Mapping[str, type[Plugin]],
     ) -> None:
         """An own plugin of a built-in name takes its place."""
         self.actions = dict(actions)
