@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from member_agent.answers import Answer, Kept, Log, Places, rows_of
-from member_agent.aspects import plain
+from member_agent.berths import Berth, clash
+from member_agent.berths import berth as berth
 from member_agent.grouping import Company, Near
 from member_agent.layout import HOSTNAME as HOSTNAME
 from member_agent.layout import UNBOUNDED as UNBOUNDED
@@ -29,10 +30,7 @@ from member_agent.layout import Spot as Spot
 from member_agent.passes import Passes
 from member_agent.seats import best, packs, seat, seat_one
 from member_agent.shortages import sentence
-from policies.neighbours import HostPort
 from policies.shapes import PodShape
-
-Berth = tuple[HostPort, ...] | PodShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,7 @@ class Room:
     def alone(self, shape: PodShape, rows: Rows) -> Amounts:
         """1 for rows without a pod that has a host port which the shape wants, else 0."""
         mine = berth(shape)
-        taken = [row for other, listed in self.taken.items() if _clash(mine, other) for row in listed]
+        taken = [row for other, listed in self.taken.items() if clash(mine, other) for row in listed]
         return np.where(np.isin(rows, taken), np.int64(0), np.int64(1))
 
     def _cost(self, shape: PodShape, columns: Columns) -> Scores:
@@ -361,17 +359,6 @@ class Room:
 
 def _itself(shape: PodShape) -> PodShape:
     return shape
-
-
-def berth(shape: PodShape) -> Berth:
-    """What pods take of a node that only one can have: host ports, or (where nobody says which) the place of their shape."""
-    return shape.ports or plain(shape)
-
-
-def _clash(one: Berth, other: Berth) -> bool:
-    if isinstance(one, PodShape) or isinstance(other, PodShape):
-        return one == other
-    return any(mine.clashes(theirs) for mine in one for theirs in other)
 
 
 def _independent_first(needs: Sequence[tuple[PodShape, int]]) -> Sequence[tuple[PodShape, int]]:

@@ -9,21 +9,19 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from apis import keys
-from apis.vectors import ResourceVector
 from machinery.informer import Key
-from member_agent.room import Mask, Room, Spot, runs, sums
+from member_agent.room import Mask, Room, Spot, runs
+from member_agent.scheduling.books import Books
+from member_agent.scheduling.books import by_shape as by_shape
 from member_agent.scheduling.claims import Claims
 from member_agent.scheduling.configuration import Configuration
 from member_agent.scheduling.decisions import Binding, Plan
 from member_agent.scheduling.gates import Gates
 from member_agent.scheduling.lanes import Lanes
-from member_agent.scheduling.namespaces import Namespaces
 from member_agent.scheduling.plugins.registry import Registry
 from member_agent.scheduling.plugins.tiers import Tiers
 from member_agent.scheduling.quantities import plain
@@ -34,13 +32,12 @@ from member_agent.scheduling.snapshot import Snapshot, Tally, Waiting
 from member_agent.scheduling.storage import Stock
 from member_agent.scheduling.surroundings import Surroundings
 from member_agent.scheduling.turnover import Turnover
-from member_agent.scheduling.usage import NOTHING, Amounts, add, add_to_all
+from member_agent.scheduling.usage import Amounts, add
 from member_agent.views import PodView, QueueView
 from policies.shapes import PodShape
-from policies.shares import QueueShare, lineage
 
 
-class OpenSession:
+class OpenSession(Books):
     """The session that plugins see (`plugins.protocol.Session`) and actions work on."""
 
     def __init__(
@@ -72,7 +69,14 @@ class OpenSession:
         self.reasons: dict[Key, Reason] = {}
         self._bindings: list[Binding] = []
         self._admitted: dict[Key, None] = {}
-        self._books(snapshot)
+        self._open_books(snapshot)
+        self.sites, self.quotas, self.budgets = snapshot.sites, snapshot.quotas, snapshot.budgets
+        self.unmade = [
+            (group, missing)
+            for group in snapshot.expected
+            if (missing := group.min_member - snapshot.made((group.namespace, group.name))) > 0
+        ]
+        self.let_in_now: list[Waiting] = []
         self.surroundings = Surroundings(self.room.layout, snapshot.around)
         self.stock = Stock(self.room.layout, snapshot.storage)
         mounts = any(pod.claims for gang in snapshot.waiting for pod in gang.pods)
@@ -104,91 +108,6 @@ class OpenSession:
             self.stock.told(spot, sign)
         self.tiers.told(spot, sign)
 
-    def _books(self, snapshot: Snapshot) -> None:
-        layout = self.room.layout
-        size, free, off = self.room.size, sums(self.room.free), ~layout.usable
-        away, left = sums(self.room.allocatable[off]), sums(self.room.free[off])
-        names = layout.columns.items()
-        self._used: Amounts = {name: used for name, at in names if (used := size[at] - free[at])}
-        # Nodes that take no pods count with what they hold: it is held, and nobody may have more of it.
-        self.total = ResourceVector({name: size[at] - left[at] for name, at in names if at < len(size) and (size[at] or away)})
-        self._shares = {name: QueueShare(name, parent=view.parent or keys.ROOT_QUEUE) for name, view in self.queues.items()}
-        self._paths: dict[str, tuple[str, ...]] = {}
-        self._held_alone: dict[str, Amounts] = {name: dict(held) for name, held in snapshot.held.items()}
-        self._held: dict[str, Amounts] = self._raised(self._held_alone)
-        self._promised_alone: dict[str, Amounts] = {}
-        self._wanted: dict[str, Amounts] = {}
-        with_pods = {gang.key for gang in self.waiting}
-        for group in snapshot.expected:
-            asked = plain(group.min_resources)
-            add(self._promised_alone.setdefault(group.queue, {}), asked, times=1)
-            if (group.namespace, group.name) not in with_pods:
-                add(self._wanted.setdefault(group.queue, {}), asked, times=1)
-        self._promised = self._raised(self._promised_alone)
-        for gang in self.waiting:
-            for shape, pods in by_shape(gang.pods):
-                add(self._wanted.setdefault(gang.group.queue, {}), shape.requests, times=len(pods))
-        self._holds = snapshot.holds
-        self.sites = snapshot.sites
-        self.namespaces = Namespaces(snapshot)
-        self.quotas = snapshot.quotas
-        self.budgets = snapshot.budgets
-        self.unmade = [
-            (group, missing)
-            for group in snapshot.expected
-            if (missing := group.min_member - snapshot.made((group.namespace, group.name))) > 0
-        ]
-        self.let_in_now: list[Waiting] = []
-        self.promises_count = False
-        self.changes = 0
-        self._given: dict[Key, Amounts] = {}
-        self._entered_in: dict[str, tuple[Amounts, ...]] = {}
-
-    def _raised(self, alone: Mapping[str, Amounts]) -> dict[str, Amounts]:
-        """With what queues under each hold."""
-        found: dict[str, Amounts] = {}
-        for name, amounts in alone.items():
-            for each in self.lineage(name):
-                add(found.setdefault(each, {}), amounts, times=1)
-        return found
-
-    # --- what plugins may look at ------------------------------------------------------------------------------------
-
-    @property
-    def used(self) -> ResourceVector:
-        """What pods of anybody hold."""
-        return ResourceVector(self._used)
-
-    def lineage(self, queue: str) -> tuple[str, ...]:
-        """The queue and its ancestors, root last."""
-        found = self._paths.get(queue)
-        if found is None:
-            path = lineage(queue, self._shares)
-            found = self._paths[queue] = path
-        return found
-
-    def held(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
-        """What pods of a queue hold."""
-        held = (self._held_alone if alone else self._held).get(queue, NOTHING)
-        if not self.promises_count:
-            return held
-        both = dict(held)
-        add(both, self.promised(queue, alone=alone), times=1)
-        return both
-
-    def promised(self, queue: str, *, alone: bool = False) -> Mapping[str, int]:
-        """What was promised to groups of a queue."""
-        return (self._promised_alone if alone else self._promised).get(queue, NOTHING)
-
-    def wanted(self, queue: str) -> Mapping[str, int]:
-        """What pods of one queue without nodes ask for, as the session began."""
-        return self._wanted.get(queue, NOTHING)
-
-    def holds(self, gang: Key) -> Mapping[str, int]:
-        """What pods of a gang hold."""
-        given = self._given.get(gang)
-        return given if given is not None else self._holds(gang)
-
     # --- what actions do ---------------------------------------------------------------------------------------------
 
     def closed(self, gang: Waiting) -> Reason | None:
@@ -207,14 +126,6 @@ class OpenSession:
         asked = plain(gang.group.min_resources)
         self.namespaces.promise(gang.group.queue, gang.group.namespace, asked)
         self.promise(gang.group.queue, asked, times=1)
-
-    def promise(self, queue: str, amounts: Mapping[str, int], *, times: int, of_all: bool = True) -> None:
-        """Enter what groups of a queue were promised, or take it out again; in the cluster's book only if `of_all`."""
-        self.changes += 1
-        add(self._promised_alone.setdefault(queue, {}), amounts, times=times)
-        for name in self.lineage(queue):
-            if of_all or name != keys.ROOT_QUEUE:
-                add(self._promised.setdefault(name, {}), amounts, times=times)
 
     def order_at_the_door(self, queue: str) -> Any:
         """The key of a queue when groups are let in: what was promised counts like what is held."""
@@ -238,66 +149,6 @@ class OpenSession:
     def refuse(self, gang: Waiting, reason: Reason) -> None:
         """Say why it waits; the last word counts."""
         self.reasons[gang.key] = reason
-
-    def keep(self, queue: str, amounts: Mapping[str, int], *, times: int) -> None:
-        """Enter what a queue keeps for pods without nodes, or take it out again."""
-        self.changes += 1
-        books = [self._used, self._held_alone.setdefault(queue, {})]
-        for book in (*books, *(self._held.setdefault(each, {}) for each in self.lineage(queue))):
-            add(book, amounts, times=times)
-
-    def want(self, queue: str, amounts: Mapping[str, int], *, times: int) -> None:
-        """Enter what pods of a queue ask for, or take it out again; before the plugins look."""
-        add(self._wanted.setdefault(queue, {}), amounts, times=times)
-
-    def charge(self, gang: Waiting, spots: Sequence[Spot], *, times: int) -> None:
-        """Enter what was given to a gang, or take it out again."""
-        self.account(gang.key, gang.group.queue, spots, times=times)
-
-    def account(self, gang: Key, queue: str, spots: Sequence[Spot], *, times: int) -> None:
-        """The same for a gang that is known by name and queue only: one that has all its nodes, for one."""
-        self.changes += 1
-        given = self._given.get(gang)
-        if given is None:
-            given = self._given[gang] = dict(self._holds(gang))
-        books = (given, *self._books_of(queue), self.namespaces.book(queue, gang[0]))
-        if len(spots) == 1:
-            add_to_all(books, spots[0].shape.requests, times=times * spots[0].count)
-            return
-        for shape, listed in runs(spots):
-            add_to_all(books, shape.requests, times=times * sum(spot.count for spot in listed))
-
-    def _books_of(self, queue: str) -> tuple[Amounts, ...]:
-        """Where what a queue holds is entered."""
-        known = self._entered_in.get(queue)
-        if known is None:
-            above = [self._held.setdefault(name, {}) for name in self.lineage(queue)]
-            known = self._entered_in[queue] = (self._used, self._held_alone.setdefault(queue, {}), *above)
-        return known
-
-    @contextmanager
-    def entered(self, gang: Waiting, spots: Sequence[Spot]) -> Iterator[None]:
-        """With this in the books, whatever room there is: to ask what a queue would say."""
-        self.charge(gang, spots, times=1)
-        try:
-            yield
-        finally:
-            self.charge(gang, spots, times=-1)
-
-    @contextmanager
-    def emptied(self, queue: str) -> Iterator[None]:
-        """As if the queue held nothing: to ask what it could hold at all."""
-        held = dict(self._held_alone.get(queue, NOTHING))
-        books = [self._held_alone.setdefault(queue, {}), *(self._held.setdefault(each, {}) for each in self.lineage(queue))]
-        self.changes += 1
-        for book in books:
-            add(book, held, times=-1)
-        try:
-            yield
-        finally:
-            self.changes += 1
-            for book in books:
-                add(book, held, times=1)
 
     def bind(self, pods: Sequence[PodView], spots: Sequence[Spot]) -> None:
         """Decide bindings: the spots of each shape go to its pods, in order."""
@@ -431,20 +282,6 @@ class Statement:
         self._session.charge(self._gang, self.spots, times=-1)
         self.placed = dict(self._gang.tally.placed)
         self.spots, self._pods = [], []
-
-
-def by_shape(pods: Sequence[PodView]) -> list[tuple[PodShape, list[PodView]]]:
-    """Equal pods together, in the order of their first pod."""
-    if len(pods) == 1:
-        return [(pods[0].shape, [pods[0]])]
-    grouped: dict[PodShape, list[PodView]] = {}
-    last: PodShape | None = None
-    for pod in pods:
-        if pod.shape is not last:  # equal shapes mostly are one object
-            last = pod.shape
-            listed = grouped.setdefault(last, [])
-        listed.append(pod)
-    return list(grouped.items())
 
 
 def ordered(queues: Mapping[str, Lanes], *, order: Callable[[str], Any]) -> Iterator[Waiting]:
