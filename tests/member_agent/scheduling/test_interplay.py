@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from member_agent.scheduling.actions import run
 from member_agent.scheduling.actions.allocate import allocate
 from member_agent.scheduling.earmarks import Earmark, Place
 from member_agent.scheduling.planner import BUILT_IN, plan
@@ -118,7 +119,7 @@ def test_nodes_kept_for_a_gang_are_not_kept_for_its_namesake_of_another_namespac
     session = OpenSession(
         frozen(nodes(2, 2), [gang("fill", on=["n0"]), gang("big", pods=4)]), configuration=USUAL, registry=BUILT_IN
     )
-    allocate(session)
+    run(allocate, session)
     (big,) = (each for each in session.waiting if each.key == ("ns", "big"))
     assert session.open_to(big) is None
     assert session.open_to(dataclasses.replace(big, key=("other", "big"))) is not None
