@@ -29,6 +29,8 @@ from policies.shapes import PodShape, Requirement, Taint, Toleration
 
 NAME = "scheduler_core"
 GANGS_A_SECOND, SINGLES_A_SECOND, FOLD_SECONDS = 50_000.0, 10_000.0, 0.010
+GROWTH, SLICE = (1, 10, 100, 1000), 0.1
+"""Pods that change between two rounds, and the longest that nobody else in the program may have its turn, seconds."""
 ZONES, KINDS, DISKS = ("a", "b", "c", "d"), ("general", "memory", "batch"), ("ssd", "hdd")
 FULL = 0.7
 AGAIN, AFTERWARDS = 3, 9
@@ -292,6 +294,30 @@ def folding(*, nodes: int, changes: int, seed: int) -> float:
     return time.process_time() - started
 
 
+def growth(world: World, *, changes: Sequence[int], gangs: int, seed: int) -> dict[int, float]:
+    """Seconds of a round by how many pods have changed since the one before it, their folding included; one gang waits in each.
+    Most of what there is has not changed, and should cost nothing."""
+    chance, names = random.Random(seed), sorted(world.nodes)
+    shape = PodShape(ResourceVector({"cpu": 1, "memory": 1 << 20, "pods": 1000}))
+    found = {}
+    for count in changes:
+        seconds = []
+        for index in range(AFTERWARDS):
+            name = f"c{count}-{index}"
+            pods = [replace(make_pod(f"{name}-{at}", "", shape), node=chance.choice(names)) for at in range(count)]
+            add_gangs(world, gangs=1, size=1, after=gangs + len(world.groups))
+            started = time.process_time()
+            world.fold(pods)
+            decided = plan(world.freeze())
+            seconds.append(time.process_time() - started)
+            for binding in decided.bindings:
+                world.inventory.assume(binding.pod, node=binding.node)
+        found[count] = sorted(seconds)[AFTERWARDS // 2]
+    told = ", ".join(f"{count}: {1000 * seconds:.2f} ms" for count, seconds in found.items())
+    print(f"{len(world.nodes)} nodes, a round after so many changed pods: {told}", flush=True)
+    return found
+
+
 def measure(*, nodes: Sequence[int], gangs: int, size: int, singles: int, changes: int, seed: int) -> list[Row]:
     rows = []
     for count in nodes:
@@ -304,6 +330,8 @@ def measure(*, nodes: Sequence[int], gangs: int, size: int, singles: int, change
         add_gangs(world, gangs=before, size=size)
         more, limit = one_more(world, gangs=before, size=size), size / GANGS_A_SECOND
         rows.append(cost(NAME, f"one gang of {size} after {before}, {count} nodes", ours=more, bound=limit, unit="s"))
+        for changed, seconds in growth(world, changes=GROWTH, gangs=before + AFTERWARDS, seed=seed).items():
+            rows.append(cost(NAME, f"round after {changed} changed pods, {count} nodes", ours=seconds, bound=SLICE, unit="s"))
         fresh, again = placements(make_world(nodes=count, seed=seed), gangs=singles, size=1)
         rows.append(_rate(f"single pods, {count} nodes, fresh", fresh, SINGLES_A_SECOND))
         rows.append(_rate(f"single pods, {count} nodes, running", again, SINGLES_A_SECOND))
