@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from apis import keys
@@ -15,6 +17,9 @@ from policies.views import JobView
 
 OPEN, CLOSING, CLOSED = "Open", "Closing", "Closed"
 """States of a Queue. A closed one takes no new Jobs; what was accepted before waits in it, and what runs goes on."""
+
+NAMESPACE_UNKNOWN: Final = "NamespaceUnknown"
+"""Reason of a refusal that lasts until the namespace of a Job is known here."""
 
 _PATH_AHEAD: Final = keys.PATH_AHEAD.removeprefix(f"{keys.GROUP}/")
 _LONGEST: Final = 99_999
@@ -41,9 +46,7 @@ def priority_of(job: JobView, *, classes: Mapping[str, PriorityView]) -> int:
     return max((each.value for each in classes.values() if each.default), default=0)
 
 
-def order_key(
-    job: JobView, *, queues: Mapping[str, QueueView], classes: Mapping[str, PriorityView]
-) -> tuple[int, int, str, str, str]:
+def order_key(job: JobView, *, queues: Mapping[str, QueueView], classes: Mapping[str, PriorityView]) -> JobOrder:
     """Smaller goes first: priority of the queue, priority of the Job, age, namespace, name. Of steps of flows that are equally
     old, to the second, the one with the longest path ahead counts as the older one."""
     queue = queues.get(job.queue)
@@ -51,10 +54,45 @@ def order_key(
     return (-(queue.priority if queue else 0), -priority_of(job, classes=classes), age, job.namespace, job.name)
 
 
+TURN: Final = 100
+"""Jobs of one namespace that go before the next Jobs of the others come: a flood of one tenant delays nobody's first."""
+
+JobOrder = tuple[int, int, str, str, str]
+Order = tuple[int, int, int, str, str, str]
+"""Priority of the queue, priority of the Job, turn of the namespace, age, namespace, name."""
+
+
+def in_turns(orders: Mapping[tuple[str, str], JobOrder]) -> dict[tuple[str, str], Order]:
+    """Orders in which namespaces take turns: among Jobs of equal priority the first hundred of every namespace, by age, go
+    before the next hundred of any. Of one namespace alone the order stays as it is."""
+    taken: Counter[tuple[str, int, int]] = Counter()
+    found: dict[tuple[str, str], Order] = {}
+    for key, (queue, priority, age, namespace, name) in sorted(orders.items(), key=itemgetter(1, 0)):
+        level = (key[0], queue, priority)
+        found[key] = (queue, priority, taken[level] // TURN, age, namespace, name)
+        taken[level] += 1
+    return found
+
+
 def _ahead(job: JobView) -> int:
     """Steps on the longest path of its flow that begins with it; 0 for a Job of no flow."""
     text = job.settings.get(_PATH_AHEAD, "")
     return min(int(text), _LONGEST) if text.isascii() and text.isdigit() else 0
+
+
+def shut_out(name: str, *, namespace: str, labels: Mapping[str, str] | None, queues: Mapping[str, QueueView]) -> Refusal | None:
+    """Whether a queue, or one above it, is for other namespaces (design.md 5). `labels`: of the namespace, None while it is not
+    known: then nobody can say that it is for it."""
+    for above in chain(name, queues=queues):
+        door = queues[above].door if above in queues else None
+        if door is None:
+            continue
+        if labels is None:
+            text = f"queue {above} is not for all, and namespace {namespace} is not known yet"
+            return Refusal(NAMESPACE_UNKNOWN, "spec.queue", text)
+        if not door.admits(labels):
+            return Refusal("QueueForbidden", "spec.queue", door.why_not(above, namespace=namespace))
+    return None
 
 
 def refusal(name: str, *, queues: Mapping[str, QueueView]) -> Refusal | None:

@@ -44,6 +44,8 @@ class QueueFacts:
 
     state: str = OPEN
     leaf: bool = True
+    shut: str = ""
+    """Why the namespace of the Job may not use it; "" when it may."""
 
 
 QueueLookup = Callable[[str], QueueFacts | None]
@@ -120,7 +122,7 @@ def queue_problems(name: str, *, facts: QueueFacts | None) -> list[Problem]:
         return [Problem("spec.queue", f"can only submit job to queue with state `Open`, queue `{name}` is `{facts.state}`")]
     if not facts.leaf:
         return [Problem("spec.queue", f"can only submit job to leaf queue, queue `{name}` has child queues")]
-    return []
+    return [Problem("spec.queue", facts.shut)] if facts.shut else []
 
 
 def _name_problems(job: Job) -> list[Problem]:

@@ -10,6 +10,7 @@ from apis.quantities import InvalidQuantity
 from apis.scheduling import CLOSED, OPEN, Queue, ResourceList
 from apis.vectors import EMPTY, ResourceVector, total
 from controllers.admission.problems import Problem, among, at_least
+from policies.queue_doors import NAMESPACES, UnreadableSelector, requirements
 
 MAX_DEPTH: Final = 5
 MAX_WEIGHT: Final = 65535
@@ -32,6 +33,7 @@ def validate_queue(
     found += among(STRATEGIES, spec.dequeue_strategy, field="spec.dequeueStrategy")
     state = queue.status.state if queue.status else None
     found += among((OPEN, CLOSED), state, field="status.state")
+    found += _door_problems(queue)
     found += _amount_problems(queue)
     found += _hierarchy_problems(queue, queues=queues)
     if queue.metadata.name != ROOT_QUEUE:
@@ -255,3 +257,15 @@ def _guarantee(queue: Queue) -> ResourceVector:
 
 def _deserved(queue: Queue) -> ResourceVector:
     return _read(queue.spec.deserved)
+
+
+def _door_problems(queue: Queue) -> list[Problem]:
+    """A selector of namespaces that cannot be read would keep everybody out."""
+    text = (queue.metadata.annotations or {}).get(NAMESPACES)
+    if text is None:
+        return []
+    try:
+        requirements(text)
+    except UnreadableSelector as error:
+        return [Problem(f"metadata.annotations[{NAMESPACES}]", str(error))]
+    return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -37,6 +37,7 @@ from controllers.admission.queues import (
     validate_queue_update,
 )
 from controllers.admission.resource_groups import ResourceGroup
+from controllers.admission.sizes import size_problems
 from controllers.admission.stamps import orders_stamped, stamp_problems, stamped
 from controllers.admission.webhooks import CREATE, DELETE, HYPER_NODE, PLACING, Verb, Webhook
 
@@ -66,15 +67,20 @@ class Request:
     old: Manifest | None
     user: str = ""
     groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """No problem: allowed, changed by `operations`. `by_facts`: other objects had a say in the problems."""
+    """No problem: allowed, changed by `operations`. `by_facts`: other objects had a say in the problems. `code` and `reason`:
+    of a refusal, as an API server would give them."""
 
     problems: tuple[Problem, ...] = ()
     operations: tuple[Mapping[str, Any], ...] = ()
     by_facts: bool = False
+    code: int = 422
+    reason: str = "Invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ class Rules:
     """What a program that runs Jobs has to say about one beside these rules, of plugins for example."""
     groups: tuple[ResourceGroup, ...] = ()
     gates: bool = False
+    largest_job: int = 1 << 20
     max_depth: int = MAX_DEPTH
     fixed_root: bool = False
     check_queue_pods: bool = False
@@ -124,7 +131,21 @@ def parse(body: bytes, *, webhook: Webhook) -> Request:
     where, name = str(request.get("namespace") or ""), str(request.get("name") or "")
     asks = documents.mapping(request.get("userInfo"))
     groups = tuple(str(each) for each in documents.listing(asks.get("groups")))
-    return Request(request["uid"], operation, where, name, new, old, str(asks.get("username") or ""), groups)
+    extra = {
+        str(key): tuple(map(str, documents.listing(values))) for key, values in documents.mapping(asks.get("extra")).items()
+    }
+    return Request(
+        uid=request["uid"],
+        operation=operation,
+        namespace=where,
+        name=name,
+        new=new,
+        old=old,
+        user=str(asks.get("username") or ""),
+        groups=groups,
+        extra=extra,
+        dry_run=request.get("dryRun") is True,
+    )
 
 
 def _document(value: object, *, name: str) -> Manifest | None:
@@ -139,8 +160,8 @@ def answer(request: Request, *, verdict: Verdict, warnings: tuple[str, ...] = ()
     if verdict.problems:
         response["status"] = {
             "status": "Failure",
-            "code": 422,
-            "reason": "Invalid",
+            "code": verdict.code,
+            "reason": verdict.reason,
             "message": summary(verdict.problems)[:LONGEST_MESSAGE],
             "details": {"name": request.name, "causes": [_cause(each) for each in verdict.problems[:MOST_CAUSES]]},
         }
@@ -172,13 +193,17 @@ def judge(request: Request, *, webhook: Webhook, facts: Facts, rules: Rules) -> 
 def _job_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
     new = Job.model_validate(request.new)
     if request.old is None:
-        found = validate_job(default_job(new), queue=facts.queue, plugins=rules.plugins)
+        large = size_problems(request.new or {}, most=rules.largest_job)
+        if large:
+            return large
+        found = validate_job(default_job(new), queue=facts.queue_for(request.namespace), plugins=rules.plugins)
         if not found and rules.more is not None:
             found = [Problem(field, reason) for field, reason in rules.more(request.new or {})]
         return found
     if _leaves(request):
         return []
-    return validate_job_update(Job.model_validate(request.old), new=new)
+    grown = [] if _same_spec(request) else size_problems(request.new or {}, most=rules.largest_job)
+    return [*grown, *validate_job_update(Job.model_validate(request.old), new=new)]
 
 
 def _cron_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
@@ -218,6 +243,11 @@ def _pod_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]
 
 def _hyper_node_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
     return [] if _leaves(request) else validate_hyper_node(request.new or {})
+
+
+def _template_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
+    """What a template says is judged with every Job that is made from it; here only whose right it takes (`named`)."""
+    return []
 
 
 def _stamp_problems(request: Request, facts: Facts, rules: Rules) -> list[Problem]:
@@ -292,6 +322,7 @@ _VALIDATE: Final[Mapping[kinds.Kind, _Judge]] = {
     kinds.JOB: _job_problems,
     kinds.CRON_JOB: _cron_problems,
     kinds.JOB_FLOW: _flow_problems,
+    kinds.JOB_TEMPLATE: _template_problems,
     kinds.QUEUE: _queue_problems,
     kinds.POD_GROUP: _group_problems,
     kinds.POD: _pod_problems,

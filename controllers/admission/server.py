@@ -11,10 +11,11 @@ from typing import Final
 from aiohttp import web
 
 from controllers.admission import reviews
+from controllers.admission.door import Door
 from controllers.admission.facts import Source
 from controllers.admission.problems import summary
 from controllers.admission.reviews import BadReview, Request, Rules, Verdict
-from controllers.admission.webhooks import Webhook
+from controllers.admission.webhooks import DELETE, Webhook
 from machinery.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -24,11 +25,13 @@ LARGEST: Final = 8 << 20
 MESSAGE: Final = 500
 """Characters of a refusal that the log keeps."""
 MEDIA_TYPE: Final = "application/json"
+MOST_AT_ONCE: Final = 256
+"""Reviews that are answered at once."""
 
 
 class WebhookServer:
     """Serves on `host`:`port` (0: any free port, see `port` once started) with the certificate of `context`, which may be
-    changed while it runs."""
+    changed while it runs. Without a `door` nobody's rights are asked and nothing is counted."""
 
     def __init__(
         self,
@@ -37,6 +40,8 @@ class WebhookServer:
         source: Source,
         rules: Rules,
         context: ssl.SSLContext,
+        door: Door | None = None,
+        most_at_once: int = MOST_AT_ONCE,
         host: str = "0.0.0.0",
         port: int = 8443,
     ) -> None:
@@ -44,6 +49,8 @@ class WebhookServer:
         self._source = source
         self._rules = rules
         self._context = context
+        self._door = door
+        self._free = most_at_once
         self._host = host
         self._port = port
         self._started = asyncio.Event()
@@ -81,6 +88,15 @@ class WebhookServer:
             await runner.cleanup()
 
     async def _review(self, request: web.Request) -> web.Response:
+        if self._free <= 0:
+            return _refused(429, "too many reviews at once: ask again in a second")
+        self._free -= 1
+        try:
+            return await self._answered(request)
+        finally:
+            self._free += 1
+
+    async def _answered(self, request: web.Request) -> web.Response:
         webhook = self._webhooks[request.path]
         if request.content_type != MEDIA_TYPE:
             return _refused(415, f"a review is {MEDIA_TYPE}, not {request.content_type}")
@@ -89,9 +105,12 @@ class WebhookServer:
         except BadReview as error:
             log.warning("%s: %s", request.path, error)
             return _refused(400, str(error))
-        if not self._source.synced:
+        if not self._source.synced or (self._door is not None and not self._door.synced):
             return _refused(503, "not ready: queues have not been read yet")
         verdict, warnings = await self._judge(asked, webhook=webhook)
+        if self._door is not None and not verdict.problems and asked.operation != DELETE:
+            passed = await self._door.judge(asked, webhook=webhook)
+            verdict = passed if passed.problems else verdict
         if verdict.problems:
             why = summary(verdict.problems)[:MESSAGE]
             log.info("%s %s %s/%s refused: %s", webhook.path, asked.operation, asked.namespace, asked.name, why)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 
 from apis.batch import PLUGIN_ENTRY_POINTS, PLUGINS
 from controllers.admission import webhooks
+from controllers.admission.door import Door, DoorRules
 from controllers.admission.facts import InformedFacts
 from controllers.admission.keyring import Keyring
 from controllers.admission.registration import Registration
@@ -20,6 +21,11 @@ from machinery.extensions import entry_points
 from machinery.http import Check
 from machinery.informer import InformerMetrics, Informers
 from machinery.port import Port
+
+FOR_RIGHTS = frozenset({"jobtemplates"})
+"""Kinds that are looked at only for the rights that they take."""
+FOR_NAMESPACES = frozenset({"podgroups", "placementreviews"})
+"""Who serves one of them judges by namespaces: a member by the queue that one names, a hub by whom a queue is for."""
 
 
 def job_plugins(more: Iterable[str] = ()) -> tuple[str, ...]:
@@ -54,8 +60,10 @@ class Admission:
         self._chance = chance
         self._settings = settings
         self._metrics = metrics
+        plurals = set(plurals if settings.kinds is None else settings.kinds)
+        self._namespaces = not plurals.isdisjoint(FOR_NAMESPACES)
         self._webhooks = webhooks.served(
-            plurals if settings.kinds is None else settings.kinds,
+            plurals if settings.check_use else plurals - FOR_RIGHTS,
             schedulers=(settings.scheduler, *settings.more_schedulers),
             groups=settings.resource_groups,
             gates=settings.queue_gates,
@@ -137,7 +145,7 @@ class Admission:
 
     def _made_server(self, keyring: Keyring, *, judge: JobJudge | None) -> WebhookServer:
         settings = self._settings
-        groups = any(each.kind.plural == "podgroups" and each.verb is webhooks.Verb.MUTATE for each in self._webhooks)
+        door = DoorRules(check_use=settings.check_use, trusted=frozenset(settings.trusted), limits=settings.limits)
         rules = Rules(
             scheduler=settings.scheduler,
             more_schedulers=settings.more_schedulers,
@@ -145,15 +153,18 @@ class Admission:
             more=judge,
             groups=settings.resource_groups,
             gates=settings.queue_gates,
+            largest_job=settings.limits.largest_job,
             max_depth=settings.max_queue_depth,
             fixed_root=settings.fixed_root,
             check_queue_pods=settings.check_queue_pods,
         )
         return WebhookServer(
             self._webhooks,
-            source=InformedFacts(self._port, informers=self._informers, namespaces=groups),
+            source=InformedFacts(self._port, informers=self._informers, namespaces=self._namespaces),
             rules=rules,
             context=keyring.context,
+            door=Door(self._port, clock=self._clock, rules=door, informers=self._informers),
+            most_at_once=settings.most_at_once,
             host=settings.host,
             port=settings.port,
         )

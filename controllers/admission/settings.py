@@ -39,6 +39,17 @@ class Lifetimes(_Settings):
         return self
 
 
+class LimitSettings(_Settings):
+    """What one namespace may submit. Nothing is limited unless it is given: only an operator knows what is a flood."""
+
+    pending_jobs: Annotated[int | None, Field(gt=0)] = None
+    """Jobs of one namespace that may wait at once; the next one is refused."""
+    jobs_per_minute: Annotated[int | None, Field(gt=0)] = None
+    """Jobs that one namespace may submit in a minute, in one go or spread, at each replica."""
+    largest_job: Annotated[int, Field(gt=0)] = 1 << 20
+    """Bytes of a Job's manifest as JSON, with what a Work adds: larger objects are refused by etcd, and fill watch caches."""
+
+
 class AdmissionSettings(_Settings):
     """The webhook server of one program."""
 
@@ -77,6 +88,15 @@ class AdmissionSettings(_Settings):
     check_queue_pods: bool = False
     """A queue whose pods hold room may not be deleted."""
     lifetimes: Lifetimes = Lifetimes()
+    check_use: bool = False
+    """Whoever names a Queue or a PriorityClass must be allowed to `use` it (SubjectAccessReview). Off: installations whose
+    people have no such rights go on as they did; the namespaces of a Queue hold anyway."""
+    trusted: tuple[str, ...] = ("system:serviceaccount:federation-system:federation-hub",)
+    """Users whose Jobs are not judged by rights and limits of the door: our own program, which makes the Jobs of flows and
+    CronJobs whose writers were judged."""
+    limits: LimitSettings = LimitSettings()
+    most_at_once: Annotated[int, Field(gt=0)] = 256
+    """Reviews answered at once; beyond, the API server is told to come again: a review may be 8 MiB, and memory is bounded."""
     pace: Seconds = 5.0
     """Least seconds between two rounds over the configurations: whoever fights us costs little."""
 

@@ -101,6 +101,7 @@ _FIXED: Final = (
     Webhook(kinds.JOB, Verb.VALIDATE, (CREATE, UPDATE), conditions=(NOT_A_RUN,)),
     Webhook(kinds.CRON_JOB, Verb.VALIDATE, (CREATE, UPDATE)),
     Webhook(kinds.JOB_FLOW, Verb.VALIDATE, (CREATE, UPDATE)),
+    Webhook(kinds.JOB_TEMPLATE, Verb.VALIDATE, (CREATE, UPDATE)),
     Webhook(kinds.QUEUE, Verb.MUTATE, (CREATE,), conditions=(NOT_A_FIRST_QUEUE,)),
     Webhook(kinds.QUEUE, Verb.VALIDATE, (CREATE, UPDATE, DELETE), fails=True, conditions=(NOT_A_FIRST_QUEUE,)),
     Webhook(kinds.POD_GROUP, Verb.MUTATE, (CREATE,)),
@@ -117,6 +118,7 @@ HUB_KINDS: Final = (
     *(kind.plural for kind in PLACING),
     kinds.PLACEMENT_REVIEW.plural,
     kinds.CLUSTER.plural,
+    kinds.JOB_TEMPLATE.plural,
 )
 MEMBER_KINDS: Final = (*_BOTH, "podgroups", "pods", "hypernodes")
 

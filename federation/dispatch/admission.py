@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import orjson
 from pydantic import ValidationError
 
 from apis.batch import PLUGINS, Job
 from controllers.admission.defaults import default_job
 from controllers.admission.jobs import validate_job
 from controllers.admission.problems import of_reading
+from controllers.admission.sizes import size_problems
 from machinery.port import Document
 from policies.views import Problem
 
@@ -21,4 +23,5 @@ def problems_of(document: Document, *, plugins: Collection[str] = PLUGINS) -> li
         job = Job.model_validate_json(document)
     except ValidationError as error:
         return [Problem(each.field, each.message) for each in of_reading(error)]
-    return [Problem(each.field, each.message) for each in validate_job(default_job(job), plugins=plugins)]
+    found = size_problems(orjson.loads(document)) or validate_job(default_job(job), plugins=plugins)
+    return [Problem(each.field, each.message) for each in found]

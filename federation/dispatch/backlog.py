@@ -22,6 +22,11 @@ class Backlog:
         """Cases in this pass and the next."""
         return len(self._now) + len(self._next)
 
+    @property
+    def coming(self) -> frozenset[Key]:
+        """What the next take chooses from."""
+        return frozenset(self._now or self._next)
+
     def add(self, keys: Iterable[Key]) -> None:
         """Something happened to these."""
         for key in keys:

@@ -28,7 +28,7 @@ from machinery.informer import Change, Informer, Informers
 from machinery.port import Port, Preconditions
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
-from policies import durations
+from policies import durations, queueing
 from policies.capacities import CapacityView, only_the_member_can_tell
 from policies.matching import Makers
 from policies.members import ClusterView, CommandView, LeaseView, project_command
@@ -317,9 +317,20 @@ class DispatchController:
         return self._pace.coalesce if self._dirty else None
 
     def _importance(self) -> Callable[[Key], tuple[int, Any]]:
-        """What runs, stops or ended comes before what waits; that comes in queue order, from one round to the next."""
+        """What runs, stops or ended comes before what waits; that comes in queue order, from one round to the next, and where a
+        round cannot look at all of it namespaces take turns."""
         order = self._stores.queue_order()
-        return lambda key: (0, ()) if key not in self._waiting and self._stores.is_placed(key) else (1, order(key))
+        coming = self._dirty.coming
+        turns: dict[Key, queueing.Order] = {}
+        if len(coming) > self._pace.cases and len({namespace for namespace, _ in coming}) > 1:
+            turns = queueing.in_turns({key: order(key) for key in coming})
+
+        def importance(key: Key) -> tuple[int, Any]:
+            if key not in self._waiting and self._stores.is_placed(key):
+                return 0, ()
+            return 1, turns[key] if turns else order(key)
+
+        return importance
 
     async def _commit(self, items: Sequence[Item]) -> list[Result]:
         """Items of one case in order, cases side by side."""

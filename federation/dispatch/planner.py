@@ -79,7 +79,7 @@ class Planning:
         self._refusals: dict[str, Refusal | None] = {}
         self._items: list[Item] = []
         self._limited: dict[str, bool] = {}
-        self._orders: dict[Key, tuple[int, int, str, str, str]] = {}
+        self._orders = self._waiting_orders()
         self._unseen = deque(sorted(snapshot.cases, key=self._first))
         self._left: list[Case] = []
         self._waiting: list[_Waiting] = []
@@ -112,13 +112,18 @@ class Planning:
         self._unseen.clear()
         self._waiting.sort(key=self._order, reverse=True)
 
-    def _first(self, case: Case) -> tuple[int, tuple[int, int, str, str, str], Key]:
+    def _waiting_orders(self) -> dict[Key, queueing.Order]:
+        """Queue order of the Jobs that wait, namespaces in turns."""
+        waiting = [case for case in self._snapshot.cases if not (case.binding is not None and case.binding.clusters)]
+        return queueing.in_turns({case.key: self._job_order(case.job) for case in waiting if case.job is not None})
+
+    def _job_order(self, job: JobView) -> queueing.JobOrder:
+        return queueing.order_key(job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
+
+    def _first(self, case: Case) -> tuple[int, queueing.Order, Key]:
         """What runs is looked at first, what waits in queue order."""
-        if case.job is None or (case.binding is not None and case.binding.clusters):
-            return 0, (0, 0, "", "", ""), case.key
-        order = queueing.order_key(case.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
-        self._orders[case.key] = order
-        return 1, order, case.key
+        order = self._orders.get(case.key)
+        return (0, (0, 0, 0, "", "", ""), case.key) if order is None else (1, order, case.key)
 
     def _look(self, case: Case) -> None:
         try:
@@ -129,11 +134,12 @@ class Planning:
         if candidate is not None:
             self._waiting.append(candidate)
 
-    def _order(self, candidate: _Waiting) -> tuple[int, int, str, str, str]:
+    def _order(self, candidate: _Waiting) -> queueing.Order:
         known = self._orders.get(candidate.case.key)
         if known is not None:
             return known
-        return queueing.order_key(candidate.job, queues=self._snapshot.queues, classes=self._snapshot.priorities)
+        queue, priority, age, namespace, name = self._job_order(candidate.job)
+        return queue, priority, 0, age, namespace, name
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -289,7 +295,7 @@ class Planning:
         if candidate.case.order is not None and candidate.case.order.value in ENDED_HERE:
             self._end(candidate, candidate.case.order)
             return
-        refusal = spec_refusal(job) or self._queue_refusal(job.queue)
+        refusal = spec_refusal(job) or self._queue_refusal(job.queue) or self._shut_out(candidate)
         missing = missing_overrides(candidate.policy, known=self._snapshot.overrides)
         if refusal is not None:
             self._refuse(candidate, refusal)
@@ -310,6 +316,11 @@ class Planning:
             self._refusals[name] = queueing.refusal(name, queues=self._snapshot.queues)
         return self._refusals[name]
 
+    def _shut_out(self, candidate: _Waiting) -> Refusal | None:
+        """Its queue is for other namespaces."""
+        job = candidate.job
+        return queueing.shut_out(job.queue, namespace=job.namespace, labels=candidate.case.labels, queues=self._snapshot.queues)
+
     def _end(self, candidate: _Waiting, order: Order) -> None:
         """A Command ends a Job that does not run: it never will."""
         candidate.seen.carried_out(candidate.case.order_uid)
@@ -320,6 +331,7 @@ class Planning:
         """A Job that never ran fails; one that did waits until the field is right again. So does one that was accepted before
         its queue was closed."""
         accepted = refusal.reason == "QueueClosed" and candidate.case.binding is not None
+        accepted = accepted or refusal.reason == queueing.NAMESPACE_UNKNOWN
         first = candidate.seen.run.record.epoch == 0 and not accepted
         decision = Decision(
             outcome=Outcome.REFUSED if first else Outcome.WAITING,

@@ -64,6 +64,8 @@ class Case:
     """Clusters where the run has started and is not whole, and for how many seconds."""
     orphaned: float = 0.0
     told: float = float("inf")
+    labels: Mapping[str, str] | None = None
+    """Of its namespace; None while that is not known."""
     outdated: frozenset[str] = frozenset()
     """Clusters whose Work was made by other override policies than those of now."""
 

@@ -413,6 +413,7 @@ class Stores:
             order=pending.order if pending is not None else None,
             order_uid=pending.command.uid if pending is not None else "",
             settings=namespace.settings if namespace is not None else {},
+            labels=namespace.labels if namespace is not None else None,
             orphaned=orphaned,
             told=now - self.told[key] if key in self.told else float("inf"),
             outdated=self._outdated(job, works),

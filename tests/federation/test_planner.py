@@ -12,9 +12,11 @@ from federation.dispatch.items import Act, Decide, Plan
 from federation.dispatch.planner import plan
 from federation.dispatch.snapshot import Case, Member, Rules, Snapshot
 from federation.settings import HubSettings
+from policies import queueing
 from policies.fit import Room, pack
 from policies.members import PriorityView, QueueView
 from policies.placements import Affinity, PolicyView, Selector
+from policies.queue_doors import NAMESPACES, door_of
 from policies.shapes import Taint
 from tests.policies.build import capacity, cluster, gang, job, nodes, shape
 
@@ -164,3 +166,42 @@ def test_the_same_snapshot_gives_the_same_bytes_and_never_promises_what_is_not_t
             assert placed.gang is not None
             assert pack(rooms[name], placed.gang).answer == "Fits"
             rooms[name].charge(placed.gang)
+
+
+# --- whose queue it is --------------------------------------------------------------------------------------------------
+
+FOR_SALES = {"gpu": QueueView("", "gpu", "g", "1", parent="root", door=door_of({NAMESPACES: "team=sales"}))}
+
+
+def _in_gpu(labels: dict[str, str] | None) -> Decide:
+    wanting = Case(("default", "a"), job=job("a", queue="gpu"), labels=labels)
+    looked = Snapshot(cases=(wanting,), members=(member("east", (1, "6")),), queues={**QUEUES, **FOR_SALES})
+    return decisions(plan(looked, rules=RULES))["a"]
+
+
+def test_a_job_that_came_past_the_door_is_kept_out_of_a_queue_for_others() -> None:
+    assert _in_gpu({"team": "sales"}).act is Act.PLACE
+    refused = _in_gpu({"team": "research"})
+    assert refused.decision is not None
+    assert (refused.act, refused.decision.reason, refused.decision.field) == (Act.REFUSE, "QueueForbidden", "spec.queue")
+    assert refused.decision.message == "queue gpu is not for namespace default: it is for namespaces with team=sales"
+
+
+def test_a_job_of_a_namespace_that_is_not_known_yet_waits_and_does_not_fail() -> None:
+    waits = _in_gpu(None)
+    assert waits.decision is not None
+    assert (waits.act, waits.decision.reason) == (Act.WAIT, "NamespaceUnknown")
+
+
+def test_a_flood_of_one_tenant_does_not_delay_the_first_job_of_another() -> None:
+    flood = [
+        Case(("default", f"f{number:03d}"), job=job(f"f{number:03d}", created="2026-01-01T00:00:00Z")) for number in range(300)
+    ]
+    late = Case(("late", "first"), job=replace(job("first", created="2026-01-01T09:00:00Z"), namespace="late"))
+    orders = queueing.in_turns(
+        {each.key: queueing.order_key(each.job, queues=QUEUES, classes={}) for each in (*flood, late) if each.job is not None}
+    )
+    before = [key for key, order in orders.items() if order < orders["late", "first"]]
+    assert len(before) == queueing.TURN
+    few = plan(snapshot(*flood, late, members=(member("east", (1, "200")),)), rules=replace(RULES, commits=queueing.TURN + 1))
+    assert "first" in decisions(few)
