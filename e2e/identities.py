@@ -82,5 +82,4 @@ async def start(federation: Federation) -> None:
     finally:
         await port.close()
     for name in federation.members:
-        programs.start_agent(federation, name)
-        programs.start_fencer(federation, name)
+        programs.start_member(federation, name)

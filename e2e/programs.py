@@ -6,6 +6,7 @@ and fencers also members of the agents' group, so that admission holds them; the
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from apis import keys
 from e2e import confined
 from e2e.controlplane.fleet import PORTS, Federation, free_ports
 from e2e.controlplane.process import Record
@@ -122,9 +124,47 @@ def start_fencer(
     return federation.programs.start(fencer_name(member), command=command, environment=environment)
 
 
+def push_command(federation: Federation, member: str) -> list[str]:
+    """One process beside the hub, with the kubeconfig as it would be mounted from the member's Secret."""
+    name = agent_name(member)
+    there, here = (identity(federation, name, side=side) for side in ("hub", "local"))
+    hub = there if there.exists() else federation.hub.kubeconfig_for(name, groups=AGENTS)
+    local = here if here.exists() else federation.members[member].kubeconfig_for(name, groups=ADMINISTRATORS)
+    where = ["--cluster", member, "--hub-kubeconfig", str(hub), "--kubeconfig", str(local)]
+    return [*_confined(federation), executable("member-agent"), "push", *where, "--secret", push_secret(member)]
+
+
+def push_secret(member: str) -> str:
+    """Namespace/name of the Secret with a push member's kubeconfig."""
+    return f"{keys.execution_namespace(member)}/{member}-push"
+
+
+def is_pushed(member: str) -> bool:
+    """Whether this run has the member as a push member: VF_PUSH names them, or says `all`."""
+    chosen = os.environ.get("VF_PUSH", "").split(",")
+    return "all" in chosen or member in chosen
+
+
+def processes_of(member: str) -> tuple[str, ...]:
+    """Names of the processes that are a member's agent."""
+    return (agent_name(member),) if is_pushed(member) else (agent_name(member), fencer_name(member))
+
+
+def start_push(federation: Federation, member: str) -> Record:
+    """Starts the one process of a push member, under the name of its agent."""
+    return federation.programs.start(agent_name(member), command=push_command(federation, member))
+
+
+def start_member(federation: Federation, member: str) -> list[Record]:
+    """Agent and fencer of a member, or the one process of a push member."""
+    if is_pushed(member):
+        return [start_push(federation, member)]
+    return [start_agent(federation, member), start_fencer(federation, member)]
+
+
 def start_all(federation: Federation) -> list[Record]:
-    """Hub, then agent and fencer of every member."""
+    """Hub, then every member."""
     records = [start_hub(federation)]
     for member in federation.members:
-        records += [start_agent(federation, member), start_fencer(federation, member)]
+        records += start_member(federation, member)
     return records

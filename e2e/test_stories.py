@@ -125,7 +125,7 @@ async def test_a_hub_that_restarts_in_the_middle_goes_on_where_it_was(
 async def test_an_unreachable_member_gets_no_work_and_delays_nobody(
     namespace: str, running: Federation, hub_port: KubePort
 ) -> None:
-    for name in (programs.agent_name("west"), programs.fencer_name("west")):
+    for name in programs.processes_of("west"):
         running.programs.kill(name)
     try:
         await wait_for(hub_port, kinds.CLUSTER, "west", until=lambda doc: not is_ready(doc))
@@ -135,7 +135,7 @@ async def test_an_unreachable_member_gets_no_work_and_delays_nobody(
         chosen = await clusters_of(hub_port, namespace=namespace)
         assert {cluster for clusters in chosen.values() for cluster in clusters} == {"east"}
     finally:
-        for name in (programs.agent_name("west"), programs.fencer_name("west")):
+        for name in programs.processes_of("west"):
             running.programs.restart(name)
     await wait_ready(hub_port, kinds.CLUSTER, names=["west"])
 
