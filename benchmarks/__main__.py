@@ -16,7 +16,7 @@ from benchmarks.harness import RESULTS, Row, read_rows, table
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- bench:begin -->\n", "<!-- bench:end -->"
-NOT_BENCHMARKS = frozenset({"federations", "harness", "jobs", "members", "__main__"})
+NOT_BENCHMARKS = frozenset({"federations", "harness", "hub_jobs", "jobs", "members", "__main__"})
 
 
 def names() -> list[str]:

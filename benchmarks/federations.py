@@ -195,7 +195,7 @@ def make_job(index: int, *, shapes: list[PodShape], pool: Pool) -> JobView:
     if not small and index % 14 == 5:
         first = replace(first, node_selector=(("kind", NOWHERE),))
     tasks = [Task("work", size, size, pool.shape(first))]
-    if index % 3 == 0:
+    if index % 5 < 2:
         beside = max(1, size // 10)
         tasks.append(Task("lead", beside, beside, pool.shape(second)))
     gang = pool.gang(tuple(tasks), minimum=sum(task.minimum for task in tasks))

@@ -1,9 +1,11 @@
-"""What a member's scheduler remembers of pods: resident bytes of a process that reads a list of them (design.md 12).
+"""What a member's scheduler remembers of pods, and a hub of Jobs: resident bytes of a process that reads a list of them
+(design.md 12).
 
 A process of its own reads so many pod documents through the agent's projection into an informer's store, and folds
 them into inventory and gangs, as the agent does when it starts. Pods are those of Jobs of a hundred pods from a handful of
 templates; most run on one of a thousand nodes, the others wait. Its programs count too, and so does what reading the list
-takes for a moment: the peak is held against the limit.
+takes for a moment: the peak is held against the limit. The hub's process reads Jobs that run, each with binding and Work, into
+its informers' stores and the ledger, beside a hundred clusters of a thousand nodes, and gathers one snapshot.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ NAME = "memory"
 MIB = 1 << 20
 LIMITS = {100_000: 600 * MIB, 1_000_000: 2048 * MIB}
 """Pods and resident bytes (issue: 100,000 within 600 MiB, 1,000,000 within 2 GiB)."""
+CLUSTERS, HUB_LIMIT = 100, 1 << 30
+"""Members of the hub, and resident bytes at 100,000 live Jobs."""
+LIVE_JOBS = 100_000
 GANG, NODES, TEMPLATES = 100, 1000, 24
 RUNNING = 0.9
 
@@ -141,14 +146,27 @@ def read(pods: int) -> None:
     print(cost(NAME, f"{pods} pods read, held in stores, inventory and gangs", ours=peak, bound=bound, unit="bytes").line())
 
 
+def read_hub(jobs: int) -> None:
+    """Be the hub's leader that starts beside so many live Jobs; prints what it holds then."""
+    from benchmarks import hub_jobs
+
+    stores = hub_jobs.read(jobs, clusters=CLUSTERS)
+    found = stores.snapshot([(job.namespace, job.name) for job in list(stores.jobs.values())[:100]], now=0.0)
+    if sum(len(member.promised) for member in found.members) != jobs:
+        sys.exit("not every Job is in the ledger")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    bound = HUB_LIMIT if jobs <= LIVE_JOBS else HUB_LIMIT * jobs // LIVE_JOBS
+    print(cost(NAME, f"hub: {jobs} live Jobs, {CLUSTERS} clusters", ours=peak, bound=bound, unit="bytes").line())
+
+
 def documents(pods: int) -> Iterator[Document]:
     """One at a time: the bytes are dropped as they are read."""
     return (document(number, of=pods) for number in range(pods))
 
 
-def measure(pods: int) -> Row:
+def measure(count: int, *, what: str = "--read") -> Row:
     """In a process of its own: memory that another case used would count otherwise."""
-    command = [sys.executable, "-m", f"benchmarks.{NAME}", "--read", str(pods)]
+    command = [sys.executable, "-m", f"benchmarks.{NAME}", what, str(count)]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     (row,) = read_rows(output.splitlines())
     return row
@@ -156,14 +174,21 @@ def measure(pods: int) -> Row:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pods", type=int, nargs="+", default=sorted(LIMITS), help="how many there are, one case each")
+    parser.add_argument("--pods", type=int, nargs="*", default=sorted(LIMITS), help="how many there are, one case each")
+    parser.add_argument("--jobs", type=int, nargs="*", default=[LIVE_JOBS], help="how many the hub has, one case each")
+    parser.add_argument("--read-hub", type=int, help="be the hub that is measured")
     parser.add_argument("--read", type=int, help="be the process that is measured")
     asked = parser.parse_args()
     if asked.read is not None:
         read(asked.read)
         return 0
+    if asked.read_hub is not None:
+        read_hub(asked.read_hub)
+        return 0
     for pods in asked.pods:
         print(measure(pods).line(), flush=True)
+    for jobs in asked.jobs:
+        print(measure(jobs, what="--read-hub").line(), flush=True)
     return 0
 
 

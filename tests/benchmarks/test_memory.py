@@ -21,3 +21,9 @@ def test_a_process_that_read_so_many_pods_tells_what_it_holds() -> None:
     assert row.case.startswith("500 pods")
     assert row.unit == "bytes"
     assert 10 << 20 < row.ours < 600 << 20
+
+
+def test_a_hub_that_read_so_many_jobs_tells_what_it_holds() -> None:
+    row = measure(200, what="--read-hub")
+    assert row.case.startswith("hub: 200 live Jobs")
+    assert 10 << 20 < row.ours < 600 << 20
