@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from apis import kinds
-from e2e import charts, programs
+from e2e import channel, charts, programs
 from e2e.apply import wait_for
 from e2e.charts import Doc
 from e2e.controlplane.fleet import Federation
@@ -39,7 +39,7 @@ async def issue(federation: Federation) -> None:
 
 
 async def _issue_hub(federation: Federation) -> None:
-    await charts.put(federation.hub, objects("federation"))
+    await charts.put(federation.hub, objects("federation", values=channel.VALUES))
     bearer = await charts.token(federation.hub, programs.HUB)
     path = programs.identity(federation, programs.HUB, side="hub")
     path.parent.mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ async def _issue_hub(federation: Federation) -> None:
 
 async def _issue_member(federation: Federation, name: str) -> None:
     member = federation.members[name]
-    await charts.put(member, objects("member-agent", values={"cluster": name}))
+    await charts.put(member, objects("member-agent", values={"cluster": name, **channel.VALUES}))
     groups = (guard.AGENTS, rights.group_of(name))
     certificate = federation.hub.kubeconfig_for(name, groups=groups).read_text()
     for process, account in ACCOUNTS.items():

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from apis import keys
-from e2e import confined
+from e2e import channel, confined
 from e2e.controlplane.fleet import PORTS, Federation, free_ports
 from e2e.controlplane.process import Record
 from federation.clusters import guard
@@ -65,7 +65,8 @@ def settings_of(federation: Federation, program: str, **more: Any) -> Path:
     secret = "federation-hub-webhook" if program == HUB else "member-agent-webhook"  # as in the charts
     admission = {"url": f"https://127.0.0.1:{port}", "host": "127.0.0.1", "port": port, "secret": secret, **more}
     own = {**HUB_SETTINGS, "cluster_objects": not identity(federation, HUB, side="hub").exists()} if program == HUB else {}
-    path.write_text(yaml.safe_dump({**own, "admission": admission}))
+    place = channel.HUB if program == HUB else program.removeprefix("agent-")
+    path.write_text(yaml.safe_dump({**own, "admission": admission, "channel": channel.settings(federation, place)}))
     return path
 
 

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from apis import keys, kinds
-from e2e import identities, programs
+from e2e import channel, identities, programs
 from e2e.charts import Doc
 from e2e.controlplane.cluster import RunningCluster
 from e2e.controlplane.fleet import Federation
@@ -94,8 +94,8 @@ async def _seen(federation: Federation) -> dict[str, tuple[set[Right], set[Right
 
 
 def _granted() -> dict[str, set[Right]]:
-    hub = granted(identities.objects("federation"))
-    member = granted(identities.objects("member-agent", values={"cluster": "east"}))
+    hub = granted(identities.objects("federation", values=channel.VALUES))
+    member = granted(identities.objects("member-agent", values={"cluster": "east", **channel.VALUES}))
     exchange = granted([{"kind": kind.kind, **body} for kind, body, _ in rights.manifests("east", uid="u")])
     return {
         "hub": hub[programs.HUB],

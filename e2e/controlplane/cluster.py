@@ -116,6 +116,8 @@ class RunningCluster:
         certs.write(serving, folder=plan.certs, name="apiserver")
         caller = authority.client("apiserver-kubelet-client", groups=ADMINISTRATORS)
         certs.write(caller, folder=plan.certs, name="kubelet-client")
+        front = Authority(plan.certs / "front-proxy", name=f"{plan.name}-front-proxy")
+        certs.write(front.client("front-proxy-client"), folder=plan.certs, name="front-proxy-client")
         certs.write_service_account_key(plan.certs)
         administrator = authority.client("admin", groups=ADMINISTRATORS)
         plan.kubeconfig.touch(mode=0o600)

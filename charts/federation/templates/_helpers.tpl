@@ -45,5 +45,10 @@ capabilities: {drop: [ALL]}
 {{- if .Values.admission.enabled -}}
 {{- $_ := set $own "admission" (dict "service" (include "federation.name" .) "namespace" .Release.Namespace "port" (int .Values.admission.port) "secret" "federation-hub-webhook") -}}
 {{- end -}}
+{{- if .Values.channel.enabled -}}
+{{- $shown := dict "certificate" "/etc/channel/tls.crt" "key" "/etc/channel/tls.key" -}}
+{{- $agents := merge (dict "port" (int .Values.channel.agentsPort) "client_ca" "/etc/channel/agents-ca.crt") $shown -}}
+{{- $_ := set $own "channel" (dict "agents" $agents "people" (merge (dict "port" (int .Values.channel.peoplePort)) $shown)) -}}
+{{- end -}}
 {{- mergeOverwrite $own (deepCopy .Values.settings) | toYaml -}}
 {{- end }}

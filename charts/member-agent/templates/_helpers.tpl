@@ -49,6 +49,10 @@ capabilities: {drop: [ALL]}
 {{- if .Values.priceSheet -}}
 {{- $_ := set $own "offer" .Values.priceSheet -}}
 {{- end -}}
+{{- if .Values.channel.hubs -}}
+{{- $files := dict "ca" "/etc/channel/ca.crt" "certificate" "/etc/channel/tls.crt" "key" "/etc/channel/tls.key" -}}
+{{- $_ := set $own "channel" (merge (dict "hubs" .Values.channel.hubs "ca_pins" .Values.channel.caPins) $files) -}}
+{{- end -}}
 {{- if .Values.scheduler.configuration -}}
 {{- $_ := set $own "scheduling" (dict "configuration" "/etc/member-agent/scheduler.conf") -}}
 {{- end -}}
