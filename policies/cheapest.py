@@ -1,4 +1,4 @@
-"""The cheapest change that lets a waiting Job start: a search over single changes and pairs, cheapest first.
+"""The cheapest change that lets a waiting Job start: a search over single changes and then pairs, the cheapest of each first.
 
 It asks one question after the other and is told the answers, so that whoever runs it may do other things in between. What it
 finds was tried and starts; every cheaper thing it tried does not. More of a change is taken to help at least as much as less
@@ -81,7 +81,7 @@ class Search:
         for combination in self._queue:
             below = self.found.cost if self.found is not None else None
             if below is not None and _least(combination) >= below:
-                return False  # they come in the order of their least cost
+                continue
             self._halving = _Halving(_cut(combination, below=below))
             return True
         return False
@@ -126,8 +126,8 @@ class _Halving:
 
 
 def _combinations(ladders: Sequence[Ladder]) -> Iterator[tuple[Ladder, ...]]:
-    """Singles and pairs by least cost, then by size, then as given. Of a pair at most one is a long ladder, and the two are not
-    of one family."""
+    """Singles by least cost, then pairs by theirs, else as given: many cheap pairs that do not help must not use up all
+    questions before every single change was tried. Of a pair at most one is a long ladder, the two are not of one family."""
     known = [each for each in ladders if each]
     pairs = [
         pair
@@ -135,7 +135,7 @@ def _combinations(ladders: Sequence[Ladder]) -> Iterator[tuple[Ladder, ...]]:
         if pair[0][0].family != pair[1][0].family and min(len(each) for each in pair) == 1
     ]
     everything: list[tuple[Ladder, ...]] = [*((each,) for each in known), *pairs]
-    return iter(sorted(everything, key=lambda each: (_least(each), len(each))))
+    return iter(sorted(everything, key=lambda each: (len(each), _least(each))))
 
 
 def _least(combination: Sequence[Ladder]) -> int:

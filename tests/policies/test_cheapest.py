@@ -58,6 +58,14 @@ def test_a_search_that_takes_too_long_says_so() -> None:
     assert (search.found, search.exhausted, len(search.tried)) == (None, True, 1)
 
 
+def test_many_cheap_pairs_do_not_keep_a_single_change_from_being_tried() -> None:
+    cheap = tuple((Change(Kind.TOLERATE_NODE, 10 + at, to=f"taint-{at}:NoSchedule"),) for at in range(20))
+    search = searched((*cheap, steps(Kind.ANY_CLUSTER, 100)), lambda changes: changes[-1].kind is Kind.ANY_CLUSTER, most=30)
+    assert search.found is not None
+    assert [each.kind for each in search.found.changes] == [Kind.ANY_CLUSTER]
+    assert search.exhausted  # pairs that are cheaper were left
+
+
 def test_nothing_is_found_where_nothing_helps() -> None:
     search = searched((steps(Kind.QUEUE, 10), steps(Kind.PROFILE, 5)), lambda changes: False)
     assert (search.found, search.exhausted) == (None, False)
