@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import io
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -136,6 +137,12 @@ class KubePort:
             load: Callable[..., None] = config.load_incluster_config
             load(client_configuration=configuration)
             return cls(client.ApiClient(configuration), timeout=timeout, user_agent=user_agent)
+
+    def acting_as(self, user: str) -> Self:
+        """See `machinery.port.Impersonator`. It is no port of its own: this one is closed, and both are."""
+        other = copy.copy(self)
+        other._headers = {**self._headers, "Impersonate-User": user}
+        return other
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

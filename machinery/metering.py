@@ -5,15 +5,27 @@ The budgets of protocol.md 7 are tested with it, and the programs take their req
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from apis.kinds import POD, Kind
 from machinery.clock import Clock
 from machinery.errors import ApiError
-from machinery.port import WATCH_TIMEOUT, Body, Document, Page, PatchType, Port, Preconditions, Propagation, WatchEvent
+from machinery.port import (
+    WATCH_TIMEOUT,
+    Body,
+    Document,
+    Impersonator,
+    Page,
+    PatchType,
+    Port,
+    Preconditions,
+    Propagation,
+    WatchEvent,
+)
 
 
 class RequestMetrics(Protocol):
@@ -71,6 +83,14 @@ class MeteredPort:
         self._keep = keep_writes
         self.requests: Counter[tuple[str, str]] = Counter()
         self.writes: list[Write] = []
+
+    def acting_as(self, user: str) -> Self:
+        """See `machinery.port.Impersonator`; counted here as well."""
+        if not isinstance(self._port, Impersonator):
+            raise TypeError(f"{type(self._port).__name__} cannot ask in somebody else's name")
+        other = copy.copy(self)
+        other._port = self._port.acting_as(user)
+        return other
 
     def _counted(self, verb: str, kind: str) -> _Counting:
         return _Counting(self, verb, kind)

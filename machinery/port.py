@@ -87,6 +87,16 @@ class Streams(Protocol):
         ...
 
 
+@runtime_checkable
+class Impersonator(Protocol):
+    """A port that may ask in somebody else's name, where its own account may `impersonate` them."""
+
+    def acting_as(self, user: str) -> Port:
+        """The same API server over the same connections; every request is judged by the rights of `user`. A service account's
+        groups are known to the API server."""
+        ...
+
+
 class Port(Protocol):
     """An API server.
 

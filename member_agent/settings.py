@@ -216,6 +216,12 @@ class WorkSettings(_Settings):
     plain_again: float = Field(
         default=300.0, gt=0, description="such objects are looked at again after so long: people here may have changed them"
     )
+    impersonate: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$",
+        description="what the hub sends into a namespace is written in the name of this ServiceAccount of that namespace, "
+        "whose rights this cluster's people give (protocol.md 8); empty: in the agent's own",
+    )
     more_kinds: tuple[str, ...] = Field(
         default=(),
         description="namespaced kinds that are taken from the hub beside the usual ones, as things.v1.example.com/Thing",

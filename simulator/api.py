@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -62,6 +63,12 @@ class MemoryPort:
         self._agent = agent
         self._user = User(agent, groups)
         self._watchers: dict[Watcher, None] = {}
+
+    def acting_as(self, user: str) -> Self:
+        """See `machinery.port.Impersonator`."""
+        other = copy.copy(self)
+        other._user = User(user)
+        return other
 
     # --- reads -------------------------------------------------------------------------------------------------------
 

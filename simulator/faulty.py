@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import orjson
 
@@ -17,6 +18,7 @@ from machinery.port import (
     Body,
     Document,
     EventType,
+    Impersonator,
     Page,
     PatchType,
     Port,
@@ -52,6 +54,14 @@ class FaultyPort:
         self._life = life
         self._faults = life.faults
         self._server = server
+
+    def acting_as(self, user: str) -> Self:
+        """See `machinery.port.Impersonator`; with the same faults."""
+        if not isinstance(self._port, Impersonator):
+            raise TypeError(f"{type(self._port).__name__} cannot ask in somebody else's name")
+        other = copy.copy(self)
+        other._port = self._port.acting_as(user)
+        return other
 
     # --- reads -------------------------------------------------------------------------------------------------------
 

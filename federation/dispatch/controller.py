@@ -138,7 +138,8 @@ class DispatchController:
         """The planner before what is known now, for whoever asks what would become of a Job of a namespace."""
         known = self._stores.namespaces.get(None, namespace)
         snapshot = self._stores.snapshot((), now=self._clock.boot())
-        return RoundTrier(snapshot, rules=self._rules, settings=known.settings if known is not None else {})
+        settings, labels = (known.settings, known.labels) if known is not None else ({}, None)
+        return RoundTrier(snapshot, rules=self._rules, settings=settings, labels=labels)
 
     # --- waking ------------------------------------------------------------------------------------------------------
 

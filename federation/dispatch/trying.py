@@ -24,12 +24,16 @@ from policies.views import JobView
 
 
 class RoundTrier:
-    """A `policies.trials.Trier` before one snapshot. `settings` are those of the namespace whose Jobs are tried."""
+    """A `policies.trials.Trier` before one snapshot. `settings` are those of the namespace whose Jobs are tried, `labels` its
+    labels, None while they are not known."""
 
-    def __init__(self, snapshot: Snapshot, *, rules: Rules, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, *, rules: Rules, settings: Mapping[str, str], labels: Mapping[str, str] | None = None
+    ) -> None:
         self._snapshot = replace(snapshot, cases=(), terrain=Chooser(snapshot, rules=rules).terrain)
         self._rules = rules
         self._settings = settings
+        self._labels = labels
         self._pool = Pool()
 
     @property
@@ -110,7 +114,7 @@ class RoundTrier:
         more = tuple(Holding(each.namespace, each.cluster, each.gang.requests) for each in trial.assumed)
         return replace(
             look,
-            cases=(Case(key=job.key, job=job, settings=self._settings),),
+            cases=(Case(key=job.key, job=job, settings=self._settings, labels=self._labels),),
             members=tuple(_member(each, trial) for each in look.members),
             used=used,
             policies=look.policies if policy is None else () if policy == DEFAULT else (policy,),

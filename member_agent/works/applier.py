@@ -15,6 +15,7 @@ from member_agent.works.namespaces import Namespaces
 from member_agent.works.remains import Trace, write
 from member_agent.works.report import Status
 from member_agent.works.upstream import translated
+from member_agent.works.writers import Writers
 
 PRUNED = (
     "uid",
@@ -32,9 +33,10 @@ PRUNED = (
 class WorkApplier:
     """Writes to both API servers. Conflicts are raised: the caller looks again. `upstream`: Jobs are made for a Volcano."""
 
-    def __init__(self, *, hub: Port, local: Port, upstream: bool = False) -> None:
+    def __init__(self, *, hub: Port, local: Port, upstream: bool = False, account: str = "") -> None:
         self._hub = hub
         self._local = local
+        self._writers = Writers(local, account=account)
         self._upstream = upstream
         self._namespaces = Namespaces(local)
 
@@ -94,13 +96,13 @@ class WorkApplier:
         kind is not served here."""
         namespace = work.target.namespace
         await self._namespaces.ensure(namespace)
-        body = self._body(work, manifest)
+        body, writer = self._body(work, manifest), self._writers.of(namespace)
         try:
-            return await self._local.create(kinds.JOB, body, namespace=namespace)
+            return await writer.create(kinds.JOB, body, namespace=namespace)
         except errors.NotFound:
             self._namespaces.forget(namespace)  # it may have been deleted since it was last seen
         await self._namespaces.ensure(namespace)
-        return await self._local.create(kinds.JOB, body, namespace=namespace)
+        return await writer.create(kinds.JOB, body, namespace=namespace)
 
     def _body(self, work: WorkView, manifest: bytes) -> dict[str, Any]:
         body = job_body(work, manifest)
@@ -114,7 +116,8 @@ class WorkApplier:
         annotations = {**(present["metadata"].get("annotations") or {}), **wanted["metadata"]["annotations"]}
         present["metadata"]["annotations"] = annotations
         present["spec"] = keep_claims(wanted["spec"], present.get("spec") or {})
-        return await self._local.replace(kinds.JOB, work.target.name, present, namespace=work.target.namespace)
+        writer = self._writers.of(work.target.namespace)
+        return await writer.replace(kinds.JOB, work.target.name, present, namespace=work.target.namespace)
 
     async def annotate(self, job: JobView, annotations: Mapping[str, str]) -> Document:
         """Set annotations of the Job against the version they were decided on."""

@@ -135,7 +135,7 @@ class WorkController:
         self._settings = settings
         self._quiet_until = clock.boot() + times.quiet
         self._unanswered = times.unanswered
-        self._applier = WorkApplier(hub=hub, local=local, upstream=upstream)
+        self._applier = WorkApplier(hub=hub, local=local, upstream=upstream, account=settings.impersonate)
         self._lease = LeaseReader(hub, cluster=cluster)
         self._pace = Pace(clock, per_second=settings.writes_per_second)
         self._remains = Remains(kubelet=times.kubelet)

@@ -28,6 +28,7 @@ from member_agent.works.namespaces import Namespaces
 from member_agent.works.pace import Pace
 from member_agent.works.plain import Apply, Keep, Whose
 from member_agent.works.planner import Refuse
+from member_agent.works.writers import Writers
 
 MANAGER = "volcano-federation-works"
 """Field manager of objects that Works bring."""
@@ -61,8 +62,9 @@ def project_brought(document: bytes) -> Brought:
 class PlainApplier:
     """The one writer of such objects in the member."""
 
-    def __init__(self, local: Port) -> None:
+    def __init__(self, local: Port, *, account: str = "") -> None:
         self._local = local
+        self._writers = Writers(local, account=account)
         self._namespaces = Namespaces(local)
 
     async def present(self, work: WorkView, *, kind: kinds.Kind) -> Document | None:
@@ -77,7 +79,8 @@ class PlainApplier:
         if kind.namespaced:
             await self._namespaces.ensure(work.target.namespace)
         try:
-            await self._local.patch(
+            writer = self._writers.of(work.target.namespace) if kind.namespaced else self._local
+            await writer.patch(
                 kind,
                 work.target.name,
                 plain.body(work, manifest),
@@ -131,7 +134,7 @@ class PlainController:
         self._clock = clock
         self._settings = settings
         self._hub = WorkApplier(hub=hub, local=local)
-        self._applier = PlainApplier(local)
+        self._applier = PlainApplier(local, account=settings.impersonate)
         self._queue: WorkQueue[Key] = WorkQueue(clock)
         self._written: dict[str, WorkView] = {}
         """By UID, Works as our last status write returned them."""
