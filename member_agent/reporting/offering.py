@@ -51,9 +51,7 @@ class OfferController:
         body, pause = offer(self._cluster, self._sheet), AGAIN
         while True:
             try:
-                await self._hub.patch(
-                    kinds.CLUSTER_OFFER, self._cluster, body, type=PatchType.APPLY, field_manager=MANAGER
-                )
+                await self._hub.patch(kinds.CLUSTER_OFFER, self._cluster, body, type=PatchType.APPLY, field_manager=MANAGER)
                 return
             except Conflict as error:
                 log.error("the price sheet of %s is not published, somebody else wrote its offer: %s", self._cluster, error)

@@ -37,7 +37,10 @@ def jobs(path: Path) -> list[Job]:
     found = [Job.read(json.dumps(doc)) for doc in documents(path) if KINDS[doc["apiVersion"], doc["kind"]] == kinds.JOB]
     for doc in documents(path):
         if doc["kind"] == "CronJob":
-            template = CronJob.read(json.dumps(doc)).spec.job_template.spec
+            made = CronJob.read(json.dumps(doc)).spec.job_template
+            if made is None:
+                continue  # it makes flows
+            template = made.spec
             assert template is not None
             found.append(Job.of(doc["metadata"]["name"], spec=template.to_json()))
     return found
