@@ -66,9 +66,8 @@ async def _issue_member(federation: Federation, name: str) -> None:
         here.parent.mkdir(exist_ok=True)
         charts.kubeconfig_with(here, like=member.kubeconfig, bearer=await charts.token(member, account))
         there = programs.identity(federation, programs.process_name(name, process), side="hub")
-        there.touch(mode=0o600)
-        there.chmod(0o644)  # programs read it as another user
         there.write_text(certificate)
+        there.chmod(0o644)  # programs read it as another user
 
 
 async def start(federation: Federation) -> None:
