@@ -209,6 +209,8 @@ class FlowController(Generic[J]):
             return early
         nested = {name: kinds.JOB_FLOW for name, job in snapshot.jobs.items() if isinstance(job, ChildFlow)}
         outcome = await self._applier.commit(flow, decided, nested=nested)
+        if decided.status is not None:
+            self._written[key] = self._clock.boot()  # a slow write counts from its end, so that no two arrive together
         self._probing.want(key, flow.uid, decided.probes)
         self._refuse(flow, outcome.refused)
         return None if outcome.stale else decided.wakes
