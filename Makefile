@@ -5,7 +5,7 @@ PY := .venv/bin/python
 STAMP := .venv/.installed
 WORKERS ?= 2
 
-.PHONY: demo demo-real check unit stories test long bench lock generate clean
+.PHONY: demo demo-real check unit stories test long bench lock sbom generate clean
 
 # uv reads the lock (hash-pinned, no index named); where uv cannot be had, pip reads the same file.
 $(STAMP): requirements.lock pyproject.toml
@@ -51,6 +51,9 @@ lock: $(STAMP) ## resolve dependencies anew
 	  --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock
 	@$(PY) -m uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate --constraint requirements.lock -o requirements-run.lock
+
+sbom: $(STAMP) ## bill of materials of an installation, CycloneDX: build/sbom.cdx.json
+	@mkdir -p build && $(PY) -m machinery.sbom requirements-run.lock > build/sbom.cdx.json
 
 generate: $(STAMP) ## CRDs and lifecycle pages from their sources
 	@$(PY) -m apis.crdgen && $(PY) -m tests.test_lifecycles && $(PY) -m tests.member_agent.test_lifecycles
