@@ -8,9 +8,12 @@ few.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import UnknownMetricFamily
+from prometheus_client.registry import Collector
 
 PREFIX = "volcano_federation"
 
@@ -63,11 +66,17 @@ class Metrics:
         )
         self._leading = Gauge(f"{PREFIX}_leading", "1 while this process leads, else 0.", ["lease"], registry=registry)
         self._counters: dict[str, Counter] = {}
+        self._named: dict[str, _Named] = {}
         self._latencies: dict[str, Histogram] = {}
         self._gauges: dict[str, Gauge] = {}
 
     def count(self, name: str, documentation: str, *, by: float = 1.0, **labels: str) -> None:
-        """One more (or `by`) of something that a role counts, under the name that the field knows it by."""
+        """One more (or `by`) of something that a role counts, under exactly the name that the field knows it by."""
+        if not name.endswith("_total"):
+            if name not in self._named:
+                self._named[name] = _Named(name, documentation, registry=self.registry)
+            self._named[name].count(by, labels)
+            return
         if name not in self._counters:
             self._counters[name] = Counter(name, documentation, sorted(labels), registry=self.registry)
         (self._counters[name].labels(**labels) if labels else self._counters[name]).inc(by)
@@ -106,6 +115,26 @@ class Metrics:
     def leading(self, lease: str, *, leads: bool) -> None:
         """For `Elector(metrics=…)`."""
         self._leading.labels(lease).set(1.0 if leads else 0.0)
+
+
+class _Named(Collector):
+    """A counter whose name does not end in `_total`: the client library would add that, and upstream's dashboards would find
+    nothing. Its type is shown as unknown, which queries do not look at."""
+
+    def __init__(self, name: str, documentation: str, *, registry: CollectorRegistry) -> None:
+        self._name, self._documentation = name, documentation
+        self._counts: dict[tuple[tuple[str, str], ...], float] = {}
+        registry.register(self)
+
+    def count(self, by: float, labels: dict[str, str]) -> None:
+        series = tuple(sorted(labels.items()))
+        self._counts[series] = self._counts.get(series, 0.0) + by
+
+    def collect(self) -> Iterator[UnknownMetricFamily]:
+        family = UnknownMetricFamily(self._name, self._documentation)
+        for series, count in list(self._counts.items()):
+            family.add_sample(self._name, dict(series), count)
+        yield family
 
 
 @dataclass(frozen=True, slots=True)

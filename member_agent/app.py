@@ -303,7 +303,7 @@ def run(
             if credential_secret:
                 place = Place(credential_secret, keys.SYSTEM_NAMESPACE)
                 joiner = Joiner(ports.local, clock=clock, cluster=cluster, place=place, opened=joining.opened)
-                group.create_task(keep_young(joiner, clock=clock), name="renewal")
+                group.create_task(keep_young(joiner, clock=clock, metrics=metrics), name="renewal")
             chance, admission = Chance(), None
             if settings.admission is not None:
                 admission = Admission(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import Any, Final
 
 from apis import cluster_orders, keys, kinds
 from apis.cluster_orders import Order
 from federation.clusters import leaving
-from federation.clusters.health import ALIVE, REASONS, SILENT, TEXTS, Pulse, beat, first_pulse, foreign
+from federation.clusters.health import ALIVE, NEW, REASONS, SILENT, TEXTS, Pulse, beat, first_pulse, foreign
 from federation.clusters.leaving import Left, Plan, Snapshot, Step
 from federation.clusters.writing import MemberWriter, Wanted
 from federation.fences import Fences
 from machinery.clock import Clock
 from machinery.informer import Change, Informer, Informers
+from machinery.metrics import Metrics
 from machinery.port import Port
-from machinery.runner import WorkMetrics, run_workers
+from machinery.runner import run_workers
 from machinery.workqueue import WorkQueue
 from policies import capacities, members, tainting
 from policies.capacities import CapacityView, gang_label_keys
@@ -30,6 +32,9 @@ LABEL_KEYS_LIMIT: Final = 256
 KNOWN_GANGS: Final = 10_000
 COUNT_AFTER: Final = 1.0
 """Seconds that changes of runs wait for company before it is told how many are left."""
+MEMBERS: Final = "volcano_federation_members"
+READY: Final = {ALIVE: "true", SILENT: "unknown", NEW: "false"}
+"""How members are counted for Prometheus, by what their condition Ready says."""
 RETRY: Final = 1.0
 """Seconds after which a step towards leaving that needs others (the namespace controller, an agent) is looked at again."""
 
@@ -75,11 +80,13 @@ class ClustersController:
         self._label_keys = set(label_keys)
         self._known_gangs: set[str] = set()
         self._hub = ""
+        self._metrics: Metrics | None = None
         self._marks: dict[str, str] = {}
         """By cluster that is to be declared lost, the renewal that its Lease showed when this leader first saw the order."""
 
-    async def run(self, metrics: WorkMetrics | None = None) -> None:
+    async def run(self, metrics: Metrics | None = None) -> None:
         """Until cancelled."""
+        self._metrics = metrics
         everything: tuple[Informer[Any], ...] = (
             self._clusters,
             self._leases,
@@ -100,11 +107,15 @@ class ClustersController:
         self._taint_policies.subscribe(self._taint_policy_changed)
         self._bindings.subscribe(self._binding_changed)
         self._works.subscribe(self._work_changed)
-        await run_workers(self._queue, self._reconcile, workers=4, name="clusters", metrics=metrics)
+        try:
+            await run_workers(self._queue, self._reconcile, workers=4, name="clusters", metrics=metrics)
+        finally:
+            self._forget()
 
     def _cluster_changed(self, change: Change[ClusterView]) -> None:
         if change.new is None:
             self._pulses.pop(change.key[1], None)
+            self._measure()
             for other in self._clusters.sorted():  # one with the same id may register now
                 self._queue.add(other.name)
         self._queue.add(change.key[1])
@@ -238,8 +249,23 @@ class ClustersController:
             said = cluster.conditions.get("Ready", ("", ""))[0]
             known = first_pulse(lease if said in (ALIVE, SILENT) else None, ready=said, now=now)
         pulse = beat(known, lease=lease, now=now, silence=self._silence, recovery=self._recovery)
-        self._pulses[cluster.name] = pulse
+        before, self._pulses[cluster.name] = self._pulses.get(cluster.name), pulse
+        if before is None or before.ready != pulse.ready:
+            self._measure()
         return pulse
+
+    def _measure(self) -> None:
+        """Tell how many members are how; by number, so that series stay few."""
+        if self._metrics is not None:
+            found = Counter(pulse.ready for pulse in self._pulses.values())
+            for ready, label in READY.items():
+                self._metrics.gauge(MEMBERS, "Registered members, by their condition Ready.", value=found[ready], ready=label)
+
+    def _forget(self) -> None:
+        """Who leads no more knows nothing of members."""
+        if self._metrics is not None:
+            for label in READY.values():
+                self._metrics.forget(MEMBERS, ready=label)
 
     async def _hub_uid(self) -> str:
         if not self._hub:

@@ -9,6 +9,7 @@ from typing import Final
 
 from machinery.clock import Clock
 from machinery.errors import ApiError
+from machinery.metrics import Metrics
 from member_agent.joining.joiner import Joiner, NotJoined
 
 log = logging.getLogger(__name__)
@@ -21,18 +22,23 @@ LOOK: Final = 30.0
 """Seconds between looks at the file of the credential: a kubelet writes it within a minute or so."""
 
 
+LOOKS: Final = "volcano_federation_credential_checks_total"
+
+
 class Renewed(Exception):
     """The credential in use was replaced: the program ends, and is started with the new one by whoever runs it."""
 
 
-async def keep_young(joiner: Joiner, *, clock: Clock) -> None:
+async def keep_young(joiner: Joiner, *, clock: Clock, metrics: Metrics | None = None) -> None:
     """Renew whenever that is due; until cancelled."""
     while True:
         try:
-            due = await joiner.renew()
+            due, outcome = await joiner.renew(), "ok"
         except (ApiError, NotJoined, ValueError) as error:
             log.warning("the credential for the hub is not renewed: %s", error)
-            due = AGAIN
+            due, outcome = AGAIN, "failed"
+        if metrics is not None:
+            metrics.count(LOOKS, "Looks at the credential for the hub, renewals included.", outcome=outcome)
         await clock.sleep(min(due, LONGEST))
 
 

@@ -12,6 +12,7 @@ from machinery.metering import MeteredPort
 from machinery.metrics import Metrics
 from machinery.readiness import Readiness
 from tests.federation.world import World, job, story
+from tests.support.metrics_page import unlisted
 
 
 def start(world: World, *, metrics: Metrics | None = None) -> tuple[Readiness, asyncio.Task[None]]:
@@ -63,6 +64,7 @@ def test_metrics_show_requests_queues_reconciliations_and_informers() -> None:
         await world.until_phase("train", "Completed")
 
     story(tell)
+    assert unlisted(registry) == []
     text = generate_latest(registry).decode()
     for line in (
         'volcano_federation_api_requests_total{kind="works.work.karmada.io",outcome="ok",server="hub",verb="create"} 1.0',
@@ -74,3 +76,23 @@ def test_metrics_show_requests_queues_reconciliations_and_informers() -> None:
         'volcano_federation_informer_events_total{kind="works.work.karmada.io",server="hub",type="ADDED"} 1.0',
     ):
         assert line in text, f"{line} is not in\n{text}"
+
+
+def test_members_are_counted_by_how_they_are_and_by_nobody_who_does_not_lead() -> None:
+    registry, said = CollectorRegistry(), 'volcano_federation_members{ready="%s"} %.1f'
+
+    async def tell(world: World) -> None:
+        _, leading = start(world, metrics=Metrics(registry))
+        world.member("east")
+        west = world.member("west")
+        await world.clock.sleep(30.0)
+        assert said % ("true", 2) in generate_latest(registry).decode()
+        west.away = True
+        await world.clock.sleep(120.0)
+        shown = generate_latest(registry).decode()
+        assert said % ("true", 1) in shown and said % ("unknown", 1) in shown
+        leading.cancel()
+        await world.clock.sleep(5.0)
+        assert "volcano_federation_members{" not in generate_latest(registry).decode()
+
+    story(tell)

@@ -91,3 +91,15 @@ async def test_what_is_no_error_of_a_server_is_not_counted_as_one() -> None:
         await port.create(CONFIGMAP, {"metadata": {"name": object()}}, namespace="n")
     labels = {"server": "hub", "verb": "create", "kind": "configmaps", "outcome": "ok"}
     assert registry.get_sample_value("volcano_federation_api_requests_total", labels) == 1.0
+
+
+def test_what_is_counted_has_exactly_the_name_that_dashboards_ask_for() -> None:
+    metrics = Metrics(CollectorRegistry())
+    for _ in range(2):
+        metrics.count("volcano_job_failed_phase_count", "Jobs that failed.", queue_name="research")
+        metrics.count("volcano_total_preemption_attempts", "Gangs for which pods were evicted.", by=3)
+        metrics.count("volcano_schedule_attempts_total", "Attempts.", result="error")
+    lines = [line for line in generate_latest(metrics.registry).decode().splitlines() if not line.startswith("#")]
+    assert 'volcano_job_failed_phase_count{queue_name="research"} 2.0' in lines
+    assert "volcano_total_preemption_attempts 6.0" in lines
+    assert 'volcano_schedule_attempts_total{result="error"} 2.0' in lines

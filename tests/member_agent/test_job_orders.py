@@ -553,7 +553,7 @@ def test_ends_are_counted_by_queue_and_pods_are_timed() -> None:
             for task in tasks:
                 task.cancel()
         counted = {
-            end: registry.get_sample_value(f"volcano_job_{end}_phase_count_total", {"queue_name": "default"})
+            end: registry.get_sample_value(f"volcano_job_{end}_phase_count", {"queue_name": "default"})
             for end in ("completed", "failed")
         }
         assert counted == {"completed": 1.0, "failed": 1.0}

@@ -17,6 +17,7 @@ from simulator.nodes import uniform
 from simulator.programs import Programs
 from simulator.world import Member, World
 from tests.member_agent.world import EAST, Stage, job
+from tests.support.metrics_page import unlisted
 
 
 def test_an_agent_is_ready_with_its_informers_a_fencer_with_its_renewals_and_metrics_name_both_servers() -> None:
@@ -55,6 +56,7 @@ def test_an_agent_is_ready_with_its_informers_a_fencer_with_its_renewals_and_met
             await asyncio.gather(*tasks, return_exceptions=True)
 
     run_virtual(main, seed=5)
+    assert unlisted(registry) == []
     text = generate_latest(registry).decode()
     for line in (
         'volcano_federation_api_requests_total{kind="pods",outcome="ok",server="member",verb="create"} 2.0',
