@@ -56,6 +56,7 @@ from machinery.clock import Chance, Clock, Ids, SystemClock
 from machinery.election import Elector, Timing
 from machinery.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from machinery.events import EventRecorder
+from machinery.guarded import GuardedMetrics, Readers
 from machinery.http import HealthServer
 from machinery.informer import Informers
 from machinery.metering import MeteredPort
@@ -387,7 +388,12 @@ async def _serve(kubeconfig: Path | None, context: str | None, *, settings: HubS
         if health_port is not None:
             ready = {**readiness.checks, **(admission.checks if admission is not None else {})}
             ready |= channel.checks if channel is not None else {}
-            group.create_task(HealthServer(registry, ready=ready, port=health_port).run(), name="health")
+            plain = settings.metrics is None
+            group.create_task(HealthServer(registry, ready=ready, port=health_port, metrics=plain).run(), name="health")
+        if settings.metrics is not None:
+            readers = Readers(port, clock=clock)
+            guarded = GuardedMetrics(registry, settings=settings.metrics, readers=readers, clock=clock)
+            group.create_task(guarded.run(), name="metrics")
         await run_hub(
             port,
             clock=clock,

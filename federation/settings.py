@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from controllers.admission.settings import AdmissionSettings
 from controllers.channel.settings import HubChannel
+from machinery.guarded import MetricsSettings
 
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -112,6 +113,10 @@ class HubSettings(BaseModel):
 
     channel: HubChannel | None = None
     """Where agents dial in for logs and probes of steps; without it neither is served, and steps await their targets' end."""
+
+    metrics: MetricsSettings | None = None
+    """Where metrics are served over TLS to those who may `get` /metrics; without it they are plain, beside health: who
+    reaches them is then the network's affair."""
 
     lease_duration: Seconds = 10.0
     """Of the leader's Lease; renew deadline + request time-out must be less (protocol.md 2, I3)."""

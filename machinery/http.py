@@ -18,7 +18,8 @@ Check = Callable[[], bool]
 
 
 class HealthServer:
-    """Serves on `host`:`port` (0: any free port, see `port` once started). `ready` and `healthy` are named checks."""
+    """Serves on `host`:`port` (0: any free port, see `port` once started). `ready` and `healthy` are named checks;
+    `metrics`: whether the numbers are shown here."""
 
     def __init__(
         self,
@@ -28,12 +29,14 @@ class HealthServer:
         healthy: Mapping[str, Check] | None = None,
         host: str = "0.0.0.0",
         port: int = 8080,
+        metrics: bool = True,
     ) -> None:
         self._registry = registry
         self._ready = ready
         self._healthy = healthy or {}
         self._host = host
         self._port = port
+        self._shows = metrics
         self._started = asyncio.Event()
 
     @property
@@ -50,7 +53,8 @@ class HealthServer:
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._metrics)
+        if self._shows:
+            app.router.add_get("/metrics", self._metrics)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:

@@ -36,3 +36,14 @@ async def test_health_readiness_and_metrics_are_served() -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+async def test_numbers_that_are_shown_elsewhere_are_not_shown_here() -> None:
+    server = HealthServer(CollectorRegistry(), ready={}, host="127.0.0.1", port=0, metrics=False)
+    task = asyncio.create_task(server.run())
+    await server.wait_started()
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as client, client.get("/metrics") as answer:
+        assert answer.status == 404
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

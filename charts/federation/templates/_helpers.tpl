@@ -50,5 +50,8 @@ capabilities: {drop: [ALL]}
 {{- $agents := merge (dict "port" (int .Values.channel.agentsPort) "client_ca" "/etc/channel/agents-ca.crt") $shown -}}
 {{- $_ := set $own "channel" (dict "agents" $agents "people" (merge (dict "port" (int .Values.channel.peoplePort)) $shown)) -}}
 {{- end -}}
+{{- if .Values.metricsTls.enabled -}}
+{{- $_ := set $own "metrics" (dict "port" (int .Values.metricsTls.port) "certificate" "/etc/metrics/tls.crt" "key" "/etc/metrics/tls.key") -}}
+{{- end -}}
 {{- mergeOverwrite $own (deepCopy .Values.settings) | toYaml -}}
 {{- end }}
