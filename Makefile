@@ -55,8 +55,8 @@ lock: $(STAMP) ## resolve dependencies anew
 sbom: $(STAMP) ## bill of materials of an installation, CycloneDX: build/sbom.cdx.json
 	@mkdir -p build && $(PY) -m machinery.sbom requirements-run.lock > build/sbom.cdx.json
 
-generate: $(STAMP) ## CRDs and lifecycle pages from their sources
-	@$(PY) -m apis.crdgen && $(PY) -m tests.test_lifecycles && $(PY) -m tests.member_agent.test_lifecycles
+generate: $(STAMP) ## CRDs, reference and lifecycle pages from their sources
+	@$(PY) -m apis.crdgen && $(PY) -m apis.docgen && $(PY) -m tests.test_lifecycles && $(PY) -m tests.member_agent.test_lifecycles
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build *.egg-info
