@@ -18,8 +18,10 @@ from apis.crdgen import schema
 from apis.served import SERVED, Served
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference" / "api"
-NOTE: Final = "Written by `python -m apis.docgen` from the models; do not edit. "
+NOTE: Final = (
+    "Written by `python -m apis.docgen` from the models; do not edit. "
     "Every object has `apiVersion`, `kind` and `metadata` besides."
+)
 LIMITS: Final = {
     "minimum": "at least {}",
     "maximum": "at most {}",
