@@ -245,7 +245,7 @@ async def test_a_rotation_goes_unnoticed_by_a_real_api_server(
     port = doors["hub"]
     lives = {"authority": 18.0, "serving": 9.0, "settle": 3.0}
     running.programs.kill(programs.HUB)
-    await port.delete(kinds.SECRET, "volcano-admission-service", namespace=keys.SYSTEM_NAMESPACE)
+    await port.delete(kinds.SECRET, "federation-hub-webhook", namespace=keys.SYSTEM_NAMESPACE)
     before = await told(port)
     running.programs.start(programs.HUB, command=programs.hub_command(running, lifetimes=lives, pace=0.2))
     try:
@@ -257,7 +257,7 @@ async def test_a_rotation_goes_unnoticed_by_a_real_api_server(
     finally:
         running.programs.kill(programs.HUB)
         with contextlib.suppress(errors.NotFound):
-            await port.delete(kinds.SECRET, "volcano-admission-service", namespace=keys.SYSTEM_NAMESPACE)
+            await port.delete(kinds.SECRET, "federation-hub-webhook", namespace=keys.SYSTEM_NAMESPACE)
         programs.start_hub(running)
         await answering(port, namespace=namespace)
     assert missed == 0
