@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
-
-import orjson
+from typing import Final
 
 from apis import keys, kinds
 from apis.kinds import Kind
 from federation.reviews.questions import Creator, Question
+from machinery import authorization
 from machinery.port import Port
 from policies.relaxing import Kind as ChangeKind
 from policies.relaxing import Manifest
 
-PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 USE: Final = "use"
 MOST_QUEUES: Final = 16
 """Other queues that are asked about, the first by name: one request each."""
@@ -64,25 +62,10 @@ def needed_by(manifest: Manifest) -> tuple[Wanted, ...]:
     return (*wanted, *([Wanted(USE, kinds.PRIORITY_CLASS, str(priority))] if priority else ()))
 
 
-def attributes(wanted: Wanted, *, namespace: str) -> dict[str, Any]:
-    """The `resourceAttributes` of a SubjectAccessReview."""
-    kind = wanted.kind
-    found = {"verb": wanted.verb, "group": kind.group, "version": kind.version, "resource": kind.plural}
-    if kind.namespaced:
-        found["namespace"] = namespace
-    return {**found, "name": wanted.name} if wanted.name else found
-
-
 async def allowed(port: Port, creator: Creator, wanted: Wanted, *, namespace: str) -> bool:
     """Whether the API server's authorisers allow it."""
-    spec = {
-        "user": creator.username,
-        "groups": [*creator.groups],
-        "resourceAttributes": attributes(wanted, namespace=namespace),
-    }
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-    status = orjson.loads(await port.request("POST", PATH, body=body)).get("status") or {}
-    return bool(status.get("allowed")) and not status.get("denied")
+    attributes = authorization.Attributes(wanted.verb, wanted.kind, wanted.name, namespace)
+    return await authorization.allowed(port, authorization.Subject(creator.username, creator.groups), attributes)
 
 
 async def denied(port: Port, creator: Creator, wanted: Iterable[Wanted], *, namespace: str) -> Wanted | None:
