@@ -10,6 +10,7 @@ import yaml
 from e2e import charts
 from e2e.charts import Doc, HelmFailed
 from e2e.controlplane.fleet import Federation
+from federation.settings import HubSettings
 from member_agent.settings import AgentSettings
 
 MEMBER = {"cluster": "east"}
@@ -98,3 +99,24 @@ def test_what_is_switched_off_is_not_rendered() -> None:
     found = {doc["kind"] for doc in charts.render("federation", values=off)}
     assert not found & {"Job", "FlowSchema", "PriorityLevelConfiguration", "NetworkPolicy", "PodDisruptionBudget"}
     assert {"Deployment", "ClusterRole", "ValidatingAdmissionPolicy"} <= found
+
+
+def test_the_hub_trusts_its_own_account_and_shows_its_metrics_to_readers_where_told() -> None:
+    values = {"settings": {"admission": {"check_use": True}}, "metricsTls": {"enabled": True}}
+    docs = charts.render("federation", values=values)
+    (settings,) = (doc["data"]["settings.yaml"] for doc in docs if doc["kind"] == "ConfigMap")
+    read = HubSettings(**yaml.safe_load(settings))
+    (account,) = (doc["metadata"] for doc in docs if doc["kind"] == "ServiceAccount" and not charts.is_hook(doc))
+    assert read.admission is not None and read.admission.check_use
+    assert read.admission.trusted == (f"system:serviceaccount:{account['namespace']}:{account['name']}",)
+    assert read.metrics is not None and str(read.metrics.certificate) == "/etc/metrics/tls.crt"
+
+
+def test_an_agent_may_impersonate_the_account_that_it_is_told_to_and_no_other() -> None:
+    def impersonated(**values: Any) -> list[Any]:
+        docs = charts.render("member-agent", values={**MEMBER, **values})
+        rules = [rule for doc in docs if doc["kind"] == "ClusterRole" for rule in doc["rules"]]
+        return [rule.get("resourceNames") for rule in rules if "impersonate" in rule["verbs"]]
+
+    assert impersonated() == []
+    assert impersonated(settings={"works": {"impersonate": "federation-works"}}) == [["federation-works"]]

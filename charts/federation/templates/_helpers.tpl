@@ -43,7 +43,7 @@ capabilities: {drop: [ALL]}
 {{- define "federation.settings" -}}
 {{- $own := dict "namespace" .Release.Namespace "cluster_objects" false -}}
 {{- if .Values.admission.enabled -}}
-{{- $_ := set $own "admission" (dict "service" (include "federation.name" .) "namespace" .Release.Namespace "port" (int .Values.admission.port) "secret" "federation-hub-webhook") -}}
+{{- $_ := set $own "admission" (dict "service" (include "federation.name" .) "namespace" .Release.Namespace "port" (int .Values.admission.port) "secret" "federation-hub-webhook" "trusted" (list (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "federation.name" .)))) -}}
 {{- end -}}
 {{- if .Values.channel.enabled -}}
 {{- $shown := dict "certificate" "/etc/channel/tls.crt" "key" "/etc/channel/tls.key" -}}
