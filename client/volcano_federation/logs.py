@@ -15,6 +15,7 @@ from volcano_federation.nouns import Ref, Workload, workload
 from volcano_federation.transport import Door, Sleep
 
 API: Final = "/apis/channel.volcano-federation.io/v1alpha1"
+NOT_SERVED: Final = "this hub serves no logs: its channel is not set up, or not registered as an API"
 FIRST: Final = 2.0
 LONGEST: Final = 30.0
 """Seconds between two looks at a Job that is followed and prints nothing: the first pause, doubled up to the longest."""
@@ -177,9 +178,9 @@ async def read(door: Door, ref: Ref, asked: Asked, *, sleep: Sleep) -> AsyncGene
                     pause = FIRST
                     yield line
         except (ApiError, Unreachable) as error:
-            if not asked.follow or isinstance(error, NotAllowed) or (seen.ended and reading.empty):
-                raise
             if isinstance(error, NotFound) and not await _served(door, ref):
+                raise NotFound(NOT_SERVED, about=str(ref), reason="NotServed", code=404) from error
+            if not asked.follow or isinstance(error, NotAllowed) or (seen.ended and reading.empty):
                 raise
         now = await _look(door, ref)
         if not asked.follow or now is None or now.uid != seen.uid or now.ended and now.version == seen.version:

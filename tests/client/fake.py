@@ -37,6 +37,8 @@ class Hub:
         """Answers to be given about a Job, one after the other, each a list of records."""
         self.refusals: list[tuple[int, Doc, dict[str, str]]] = []
         """Given instead of the next answers."""
+        self.at_once = False
+        """Whether Jobs and flows end well as soon as they are made."""
         self.breaks = 0
         """So many watches break off at once."""
         self._history: list[tuple[str, str, Doc]] = []
@@ -126,6 +128,8 @@ class Hub:
         if request.query.get("dryRun"):
             return web.json_response(body, status=201)
         made = self.put(path, body)
+        if self.at_once and request.path in (JOBS, FLOWS):
+            self.phase(path, "Completed" if request.path == JOBS else "Succeed")
         if request.path == REVIEWS and self.answer is not None:
             self.put(path, {**made, "status": {"answeredAt": "2026-01-01T00:00:00Z", **self.answer(body["spec"])}})
         return web.json_response(made, status=201)

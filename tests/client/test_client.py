@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -247,7 +248,7 @@ async def test_a_hub_without_a_channel_says_so() -> None:
     hub.put(f"{JOBS}/train", {"spec": {}})
     async with connected(hub) as fed:
         for follow in (False, True):
-            with pytest.raises(NotFound, match="Job team/train"):
+            with pytest.raises(NotFound, match="Job team/train: this hub serves no logs"):
                 [each async for each in fed.logs("train", follow=follow)]
     assert f"GET {LOGS}" in hub.seen
 
@@ -316,6 +317,24 @@ async def test_kubeconfigs_are_read_as_kubectl_reads_them(tmp_path: Path, monkey
     with pytest.raises(BadKubeconfig, match="no token"):
         await Place(url, helper={"command": str(tmp_path / "none")}).authorization()
     assert "secret" not in repr(Place(url, token="secret", password=("ada", "secret")))
+
+
+async def test_the_example_is_a_whole_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub = Hub()
+    hub.at_once, hub.answer = True, lambda spec: {"outcome": "Starts", "placements": [{"cluster": "east"}]}
+    async with served(hub) as url:
+        config = tmp_path / "config"
+        place = f"clusters: [{{name: c, cluster: {{server: '{url}'}}}}], contexts: [{{name: a, context: {{cluster: c}}}}]"
+        config.write_text(f"{{current-context: a, {place}}}")
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        monkeypatch.setattr(sys, "argv", ["first_flow.py", "team"])
+        await asyncio.to_thread(runpy.run_path, str(ROOT / "client" / "examples" / "first_flow.py"))
+    said = capsys.readouterr().out
+    assert said.splitlines()[:2] == ["JobFlow first: Starts on east", "JobFlow team/first Succeed"]
+    assert said.endswith("Completed\n")
+    assert not [path for path in hub.objects if path.startswith((JOBS, FLOWS))]
 
 
 def test_it_needs_nothing_of_the_packages_beside_it() -> None:
