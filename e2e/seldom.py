@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 SELDOM: Final[dict[tuple[str, str], str]] = {
-    ("hub", "create tokenreviews.authentication.k8s.io"): "people who come to the channel past the API server",
-    ("agent", "get pods/log"): "logs over the channel",
     ("hub", "delete placementreviews.volcano-federation.io"): "reviews go ten minutes after their answer",
     ("hub", "create clusteroffers.volcano-federation.io"): "given to members: nobody grants what they have not",
     ("hub", "patch clusteroffers.volcano-federation.io"): "given to members: nobody grants what they have not",
