@@ -20,6 +20,7 @@ from apis import keys, kinds
 from apis.kinds import Kind
 from apis.scheduling import Queue
 from controllers.admission import certificates, webhooks
+from controllers.admission.door import Door, DoorRules
 from controllers.admission.facts import Facts
 from controllers.admission.keyring import server_context, show
 from controllers.admission.reviews import Rules
@@ -29,6 +30,7 @@ from controllers.admission.settings import DAY, AdmissionSettings, Lifetimes
 from controllers.admission.webhooks import MEMBER_KINDS
 from machinery.clock import Chance, Ids, SystemClock
 from machinery.errors import Unreachable
+from machinery.informer import Informers
 from simulator.api import ApiServer, MemoryPort
 from tests.controllers.admission.reviewing import Doc, facts, review, thing
 from tests.manifests import GOOD_JOB
@@ -84,14 +86,23 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def serving(known: Known, **rules: Any) -> AsyncIterator[Client]:
+async def serving(known: Known, *, door: Door | None = None, most_at_once: int = 256, **rules: Any) -> AsyncIterator[Client]:
     """A server of everything that members serve."""
     now = SystemClock().now()
     ring = certificates.take(certificates.Step.MAKE, ring=None, now=now, names=NAMES, lives=LIVES)
     context = server_context()
     show(context, pair=ring.serving)
     hooks = webhooks.served(MEMBER_KINDS, gates=True)
-    server = WebhookServer(hooks, source=known, rules=Rules(**rules), context=context, host="127.0.0.1", port=0)
+    server = WebhookServer(
+        hooks,
+        source=known,
+        rules=Rules(**rules),
+        context=context,
+        door=door,
+        most_at_once=most_at_once,
+        host="127.0.0.1",
+        port=0,
+    )
     task = asyncio.create_task(server.run())
     try:
         await server.wait_started()
@@ -366,3 +377,28 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def door(*, allows: bool) -> Door:
+    """A door before an API server that allows everything or nothing."""
+    clock, chance = SystemClock(), Chance(1)
+    api = ApiServer(clock, ids=Ids(chance), chance=chance)
+    api.access = lambda review: allows
+    port = MemoryPort(api)
+    return Door(port, clock=clock, rules=DoorRules(check_use=True), informers=Informers(port, clock, chance))
+
+
+async def test_who_may_not_use_a_class_is_forbidden_and_told_which() -> None:
+    asks = {"userInfo": {"username": "ann", "groups": []}}
+    async with serving(Known(), door=door(allows=True)) as client:
+        assert (await client.ask(kinds.JOB, "validate", job(priorityClassName="urgent"), **asks))["allowed"] is True
+    async with serving(Known(), door=door(allows=False)) as client:
+        response = await client.ask(kinds.JOB, "validate", job(priorityClassName="urgent"), **asks)
+        assert (response["status"]["code"], response["status"]["reason"]) == (403, "Forbidden")
+        assert "ann may not use PriorityClass urgent" in response["status"]["message"]
+
+
+async def test_more_reviews_at_once_than_there_is_room_for_are_told_to_come_again() -> None:
+    async with serving(Known(), most_at_once=0) as client:
+        status, text = await client.post("/jobs/validate", review(kinds.JOB, job()))
+        assert (status, text) == (429, "too many reviews at once: ask again in a second\n")
