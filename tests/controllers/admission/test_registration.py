@@ -233,7 +233,7 @@ def test_the_server_is_reached_by_url_or_by_service() -> None:
 def test_the_hub_serves_what_users_write_there() -> None:
     kinds_of = {each.kind.plural for each in webhooks.served(HUB_KINDS)}
     assert kinds_of == {
-        *("jobs", "jobflows", "queues", "cronjobs", "placementreviews", "clusters"),
+        *("jobs", "jobflows", "jobtemplates", "queues", "cronjobs", "placementreviews", "clusters"),
         *(kind.plural for kind in webhooks.PLACING),
     }
     assert not {each.kind for each in webhooks.served(MEMBER_KINDS)} & set(webhooks.PLACING)
