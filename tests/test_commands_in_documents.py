@@ -28,13 +28,13 @@ def named(page: Path) -> list[list[str]]:
     return [text.split() for text in NAMED.findall(page.read_text())]
 
 
-def reaches(words: list[str]) -> str:
-    """ "" when the words lead to a command, else what stands where a command should."""
+def astray(words: list[str]) -> str:
+    """The word that stands where a command should; empty when they lead to one, or when options begin before that."""
     at: Any = typer.main.get_command(app)
     for word in words:
-        if not hasattr(at, "commands"):
+        if not hasattr(at, "commands") or word.startswith("-"):
             return ""
-        if word.startswith("-") or word not in at.commands:
+        if word not in at.commands:
             return word
         at = at.commands[word]
     return ""
@@ -70,4 +70,4 @@ def _with_files(words: list[str], folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if named(page)], ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_command_that_a_sentence_names_is_there(page: Path) -> None:
-    assert [f"fedctl {' '.join(words)}" for words in named(page) if reaches(words)] == []
+    assert [f"fedctl {' '.join(words)}" for words in named(page) if astray(words)] == []
