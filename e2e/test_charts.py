@@ -112,6 +112,14 @@ def test_the_hub_trusts_its_own_account_and_shows_its_metrics_to_readers_where_t
     assert read.metrics is not None and str(read.metrics.certificate) == "/etc/metrics/tls.crt"
 
 
+def test_the_alerts_reach_a_prometheus_operator_as_they_are_written_and_only_where_one_is_told_of() -> None:
+    assert "PrometheusRule" not in {doc["kind"] for doc in charts.render("federation")}
+    docs = charts.render("federation", values={"prometheusRule": {"enabled": True, "labels": {"release": "monitoring"}}})
+    (rule,) = (doc for doc in docs if doc["kind"] == "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load((charts.CHARTS / "federation" / "files" / "rules.yaml").read_text())
+    assert rule["metadata"]["labels"]["release"] == "monitoring"
+
+
 def test_an_agent_may_impersonate_the_account_that_it_is_told_to_and_no_other() -> None:
     def impersonated(**values: Any) -> list[Any]:
         docs = charts.render("member-agent", values={**MEMBER, **values})
