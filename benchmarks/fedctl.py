@@ -79,6 +79,7 @@ def hub(jobs: Sequence[bytes]) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
+        server.server_close()
         thread.join()
 
 
