@@ -379,11 +379,16 @@ def _with_suspend(settings: Mapping[str, str], spec: _JobSpec) -> Mapping[str, s
     return {**settings, _SUSPEND: "true"}
 
 
+KNOWN_CHOICES: Final = 10_000
+
+
 class Projections:
     """Readers of the hub's own kinds, with one pool of shapes."""
 
     def __init__(self) -> None:
         self._pool = Pool()
+        self._choices: dict[tuple[str, ...], tuple[str, ...]] = {}
+        """Choices of clusters, of which there are few: bindings share them."""
 
     def job(self, document: bytes) -> JobView:
         """A Job; raises msgspec's errors only when not even its metadata can be read."""
@@ -432,6 +437,11 @@ class Projections:
             where = text.rsplit("`$", 1)[-1].rstrip("`") if "`$" in text else ""
             return _JobSpec(), None, Problem("spec" + where, text)
 
+    def _choice(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(self._choices) >= KNOWN_CHOICES:
+            self._choices.clear()
+        return self._choices.setdefault(names, names)
+
     def binding(self, document: bytes) -> BindingView:
         """A ResourceBinding."""
         read = _binding.decode(document)
@@ -446,7 +456,7 @@ class Projections:
             version=meta.resource_version,
             job=sys.intern(read.spec.resource.name),
             job_uid=sys.intern(read.spec.resource.uid),
-            clusters=tuple(sys.intern(each.name) for each in read.spec.clusters or []),
+            clusters=self._choice(tuple(sys.intern(each.name) for each in read.spec.clusters or [])),
             run=run,
             problem=problem,
             deleting=meta.deletion_timestamp is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tracemalloc
 from typing import Any
@@ -60,10 +61,12 @@ def _documents(number: int) -> tuple[bytes, bytes, bytes]:
 def test_a_running_job_takes_at_most_three_kilobytes_of_the_hub() -> None:
     read = Projections()
     documents = [_documents(number) for number in range(JOBS)]
+    gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         kept = [(read.job(one), read.binding(two), read.work(three)) for one, two, three in documents]
+        gc.collect()
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

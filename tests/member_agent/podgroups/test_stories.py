@@ -16,7 +16,7 @@ MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 QUEUE = "scheduling.volcano.sh/queue-name"
 
 SPARK = Kind("sparkoperator.k8s.io", "v1beta2", "SparkApplication", "sparkapplications")
-ARGO = Kind("argoproj.io", "v1alpha1", "Workflow", "workflows")
+PIPELINE = Kind("pipelines.example.com", "v1", "Pipeline", "pipelines")
 """Kinds whose objects the simulated API server keeps and does not tell of in discovery, as if they were closed to us."""
 
 
@@ -364,16 +364,16 @@ def test_spark_that_brings_its_own_group_is_left_alone() -> None:
 def test_an_owner_of_a_kind_that_nobody_serves_is_spoken_for_by_its_pod() -> None:
     async def story(stage: Stage) -> None:
         east = Cluster(stage)
-        flow = await east.create(ARGO, {"metadata": {"name": "etl", "annotations": {MIN_MEMBER: "9"}}})
+        flow = await east.create(PIPELINE, {"metadata": {"name": "etl", "annotations": {MIN_MEMBER: "9"}}})
         uid = flow["metadata"]["uid"]
         note = {MIN_MEMBER: "2", "volcano.sh/preemptable": "false"}
         for name in ("etl-1", "etl-2"):
-            await east.create(kinds.POD, pod(name, owner=reference(ARGO, flow), annotations=note))
+            await east.create(kinds.POD, pod(name, owner=reference(PIPELINE, flow), annotations=note))
         await east.running("etl-1", "etl-2")
         group = east.group(uid)
         assert group["spec"]["minMember"] == 2
         assert group["metadata"]["annotations"] == {"volcano.sh/preemptable": "false"}
-        assert reference(ARGO, flow).items() <= group["metadata"]["ownerReferences"][0].items()
+        assert reference(PIPELINE, flow).items() <= group["metadata"]["ownerReferences"][0].items()
 
     play(story)
 
