@@ -104,8 +104,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     def gist(self) -> Gist:
         """What is remembered of it."""
         codes = ",".join(f"{each.cluster}:{each.code}" for each in self.clusters)
-        words = (sys.intern(each) for each in (self.reason, self.message, self.field))  # many Jobs are told the same
-        return Gist(self.outcome, *words, zlib.crc32(codes.encode()), self.data)
+        reason, message = sys.intern(self.reason), sys.intern(self.message)  # many Jobs are told the same
+        return Gist(self.outcome, reason, message, self.field, zlib.crc32(codes.encode()), self.data)
 
     def same_as(self, other: Gist | None) -> bool:
         """Whether a reader would learn nothing new: texts and scores may differ, codes and choices not."""
