@@ -71,7 +71,8 @@ def settings_of(federation: Federation, program: str, **more: Any) -> Path:
 
 
 def _confined(federation: Federation) -> tuple[str, ...]:
-    """Programs under the rights of the charts run as the charts' containers do, too."""
+    """Programs under the rights of the charts run as the charts' containers do, too; those that are led through a proxy of a
+    test, whose files nobody else may read, do not."""
     return confined.prefix() if identity(federation, HUB, side="hub").exists() else ()
 
 
@@ -80,7 +81,8 @@ def hub_command(federation: Federation, *, kubeconfig: Path | None = None, **adm
     issued = identity(federation, HUB, side="hub")
     chosen = kubeconfig or (issued if issued.exists() else federation.hub.kubeconfig_for(HUB, groups=ADMINISTRATORS))
     settings = settings_of(federation, HUB, **admission)
-    return [*_confined(federation), executable("federation-hub"), "run", "--kubeconfig", str(chosen), "--config", str(settings)]
+    confined_by = _confined(federation) if kubeconfig is None else ()
+    return [*confined_by, executable("federation-hub"), "run", "--kubeconfig", str(chosen), "--config", str(settings)]
 
 
 def member_command(
@@ -94,7 +96,8 @@ def member_command(
     local = kubeconfig or (here if here.exists() else own.kubeconfig_for(name, groups=ADMINISTRATORS))
     where = ["--cluster", member, "--hub-kubeconfig", str(hub), "--kubeconfig", str(local)]
     settings = ["--config", str(settings_of(federation, name))] if process == "run" else []
-    return [*_confined(federation), executable("member-agent"), process, *where, *settings]
+    confined_by = _confined(federation) if hub_kubeconfig is None and kubeconfig is None else ()
+    return [*confined_by, executable("member-agent"), process, *where, *settings]
 
 
 def start_hub(
