@@ -123,6 +123,11 @@ def _condition(
     }
 
 
+_OF_THE_MEMBER: Final = frozenset({"uncountedTerminatedPods"})
+"""Books that the controller in a member keeps in a status for itself; an API server takes none of them for a Job that has
+ended."""
+
+
 def object_status(snapshot: Snapshot, targets: Mapping[str, int]) -> Tree | None:
     """The merge patch of the object's own status; None where nothing is new, or nobody knows how several become one."""
     assert snapshot.source is not None
@@ -135,6 +140,7 @@ def object_status(snapshot: Snapshot, targets: Mapping[str, int]) -> Tree | None
         return None
     if found is None:
         return None
+    found = {name: value for name, value in found.items() if name not in _OF_THE_MEMBER}
     known = snapshot.source.get("status") or {}
     changes = {name: value for name, value in found.items() if known.get(name) != value}
     gone = {name: None for name in known if name not in found}

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from apis import keys, kinds
+from federation.objects import folding
 from federation.objects.planner import Plan, plan
 from federation.objects.snapshot import Around, Rules, Site, Snapshot
 from federation.objects.views import ObjectWork
@@ -120,3 +121,15 @@ def test_no_pod_and_no_completion_is_lost_or_doubled_by_division(pods: int, weig
     assert found == plan(snapshot, rules=Rules(filters=("affinity",)), now=NOW), "the same snapshot, the same plan"
     charged = [msgspec.json.decode(each["metadata"]["annotations"][keys.DEMAND])["tasks"] for each in found.create]
     assert sum(task["replicas"] for tasks in charged for task in tasks) == pods
+
+
+def test_the_end_of_a_kubernetes_job_comes_home_without_the_books_of_its_controller() -> None:
+    """An API server refuses a Job that is complete and still counts pods; a merge patch alone would leave what was told before."""
+    books = {"uncountedTerminatedPods": {"succeeded": ["pod-uid"]}}
+    done = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}], **books}
+    reference = Reference("batch/v1", "Job", "team", "j")
+    around = Around(policies=(policy(),), sites=(Site(cluster("east")),))
+    told = {**job(1), "status": {"active": 1, **books}}
+    works = {"east": work_in("east", status=msgspec.json.encode(done))}
+    found = folding.object_status(Snapshot(reference, kinds.BATCH_JOB, around, source=told, works=works), {"east": 1})
+    assert found is not None and found["uncountedTerminatedPods"] is None and found["succeeded"] == 1
