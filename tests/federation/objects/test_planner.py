@@ -124,7 +124,7 @@ def test_no_pod_and_no_completion_is_lost_or_doubled_by_division(pods: int, weig
 
 
 def test_the_end_of_a_kubernetes_job_comes_home_without_the_books_of_its_controller() -> None:
-    """An API server refuses a Job that is complete and still counts pods; a merge patch alone would leave what was told before."""
+    """An API server takes no Job that is complete and still counts pods; what was told before has to be taken back."""
     books = {"uncountedTerminatedPods": {"succeeded": ["pod-uid"]}}
     done = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}], **books}
     reference = Reference("batch/v1", "Job", "team", "j")
