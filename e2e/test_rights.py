@@ -30,6 +30,8 @@ AUDIT_LAG = 2.5
 """Seconds after which the API server has written what it saw."""
 WHOLE_RUN = 40
 """Tests from which on a run counts as the whole suite: what fewer do not use may still be needed."""
+CHANCE = 5
+"""Rights of one program that a run may leave unused by chance: what only a conflict or a lost answer asks for."""
 ACCOUNT = "system:serviceaccount:federation-system:"
 _RULES = frozenset({"Role", "ClusterRole"})
 
