@@ -32,9 +32,6 @@ app.add_typer(top_app)
 for each in COMMANDS:
     app.command()(each)
 
-EXIT_FLOW_FAILED = 2
-EXIT_NO_SERVER = 3
-
 
 @app.command()
 def version() -> None:

@@ -15,7 +15,7 @@ import orjson
 
 from apis import cluster_orders, keys, kinds
 from apis.cluster_orders import DECLARE_LOST, DRAIN, ORDERED_BY, Order
-from fedctl import cluster_table
+from fedctl import cluster_table, exits
 from fedctl.flows import NOT_FOUND, OK, REFUSED, Place
 from machinery import errors
 from machinery.clock import Chance, Clock, stamp
@@ -25,8 +25,8 @@ Doc = dict[str, Any]
 Confirm = Callable[[str], bool]
 """Asks the person; False: no."""
 
-NOT_CONFIRMED: Final = 9
-TIMED_OUT: Final = 10
+NOT_CONFIRMED: Final = exits.NOT_CONFIRMED
+TIMED_OUT: Final = exits.TIMED_OUT
 """Exit codes beside those of `flows`: the person said no, or nobody could be asked; it is not done yet, and goes on."""
 CONFLICTS: Final = 5
 """Attempts to write a Cluster that others write too."""

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from fedctl import exits
 from fedctl.demo import opened
 from fedctl.flows import Place
 from machinery import errors
 from machinery.clock import SystemClock
 
-NO_SERVER: Final = 3
-NOT_ALLOWED: Final = 7
+NO_SERVER: Final = exits.NO_SERVER
+NOT_ALLOWED: Final = exits.NOT_ALLOWED
 
 
 async def carry_out(

@@ -13,15 +13,16 @@ from rich.table import Table
 
 from apis import kinds
 from controllers.flows.snapshot import FlowView, project_flow
+from fedctl import exits
 from fedctl.pictures import graphviz, mermaid, text
 from fedctl.table import StepRow, project_binding, project_job, render, rows
 from machinery import errors
 from machinery.port import PatchType, Port
 
-OK: Final = 0
-NOT_FOUND: Final = 4
-NOT_SERVED: Final = 5
-REFUSED: Final = 6
+OK: Final = exits.OK
+NOT_FOUND: Final = exits.NOT_FOUND
+NOT_SERVED: Final = exits.NOT_SERVED
+REFUSED: Final = exits.REFUSED
 """Exit codes beside those of `app`: there is no such flow; the server's JobFlow has no such field; the server said no."""
 
 PICTURES: Final[dict[str, Callable[[FlowView, list[StepRow]], str]]] = {"mermaid": mermaid, "graphviz": graphviz, "text": text}

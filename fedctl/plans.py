@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 from apis import kinds
+from fedctl import exits
 from fedctl.answers import told
 from fedctl.flows import OK, REFUSED, Place
 from fedctl.relaxations import BadRelaxation, relaxations
@@ -18,8 +19,8 @@ from fedctl.reviewing import NoAnswer, Status, ask
 from machinery import errors
 from machinery.clock import Clock
 
-UNREADABLE: Final = 2
-NO_ANSWER: Final = 8
+UNREADABLE: Final = exits.USAGE
+NO_ANSWER: Final = exits.NO_ANSWER
 """Exit codes beside those of `flows`: the file or a flag cannot be read; the hub did not answer."""
 
 ASKED: Final = (kinds.JOB, kinds.JOB_FLOW, kinds.CRON_JOB)

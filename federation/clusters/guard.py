@@ -10,10 +10,11 @@ from apis import keys, kinds
 from apis.kinds import Kind
 from machinery.errors import ApiError
 from machinery.port import PatchType, Port
+from policies import joining
 
 log = logging.getLogger(__name__)
 
-AGENTS: Final = "volcano-federation:agents"
+AGENTS: Final = joining.AGENTS
 """Group that every agent's credential carries."""
 
 ACCOUNTS: Final = f"system:serviceaccount:{keys.EXECUTION_NAMESPACE_PREFIX}"

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from apis import keys, kinds
 from apis.kinds import Kind
-from federation.clusters.guard import AGENTS, MANAGER
+from federation.clusters.guard import MANAGER
 from machinery.clock import Clock
 from machinery.errors import ApiError
 from machinery.informer import Change, Informer, Informers
 from machinery.port import PatchType, Port
 from machinery.runner import WorkMetrics, run_workers
 from machinery.workqueue import WorkQueue
-from policies import members
+from policies import joining, members
 from policies.members import ClusterView
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ Doc = dict[str, Any]
 
 def group_of(cluster: str) -> str:
     """The group of the credential of one member."""
-    return f"{AGENTS}:{cluster}"
+    return joining.groups_of(cluster)[1]
 
 
 def manifests(cluster: str, *, uid: str) -> Iterator[tuple[Kind, Doc, str | None]]:
